@@ -1,0 +1,10 @@
+# IRIDIUM_SANITIZE builds everything in this tree with a sanitizer.
+if(IRIDIUM_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(IRIDIUM_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(IRIDIUM_SANITIZE)
+  message(FATAL_ERROR "IRIDIUM_SANITIZE is '${IRIDIUM_SANITIZE}': expected address, thread or empty")
+endif()

@@ -1,0 +1,118 @@
+// A rank's membership in its job: its backend, its segment of the symmetric heap, its peers.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "iridium/bootstrap.h"
+#include "iridium/errors.h"
+#include "iridium/stream.h"
+#include "iridium/symmetric_array.h"
+#include "iridium/team.h"
+#include "iridium/types.h"
+
+namespace iridium {
+
+namespace detail {
+class ContextState;
+}
+
+/// What a context is made with. What is not set comes from the environment (docs/settings.md), else
+/// from defaults. Backend, heap size, timeout and checked mode must be the same on every rank.
+struct ContextOptions {
+  std::optional<BackendKind> backend = {};     ///< default: the best one present
+  std::optional<std::size_t> heap_bytes = {};  ///< size of this rank's segment
+  std::optional<std::chrono::milliseconds> timeout =
+      {};                            ///< bound of every wait, from construction on
+  std::optional<bool> checked = {};  ///< compare collective calls across ranks
+  /// Tells contexts apart that ranks make at the same time; contexts made one after another can
+  /// share a name.
+  std::string name = "default";
+  /// The lane of the world team.
+  TeamOptions world = {};
+  /// Called when a step of the construction begins: "rendezvous", "links", "segments", "window",
+  /// "world".
+  std::function<void(std::string_view step)> on_step = {};
+};
+
+/// A rank's membership.
+///
+/// Construction is collective over the job, ends within the timeout, and names the ranks that were
+/// missing and the step they were missing at. Destruction is local and never blocks: peers that
+/// still need this rank get `peer_left`. Thread safety: everything may be called from any thread;
+/// collective calls are serialised and must come in the same order on every rank.
+class Context {
+ public:
+  /// Joins the job found in the environment.
+  explicit Context(const ContextOptions& options = {});
+  /// Joins `job`.
+  explicit Context(const Job& job, const ContextOptions& options = {});
+  Context(Context&&) noexcept;
+  Context& operator=(Context&&) noexcept;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context();
+
+  int rank() const;
+  int size() const;
+  BackendKind backend() const;
+  std::chrono::milliseconds timeout() const;
+  /// The segment's size: the heap bytes asked for, rounded up to the backend's granularity.
+  std::size_t heap_bytes() const;
+  /// Where this rank's segment begins.
+  std::byte* segment() const;
+  /// Bytes between the segments of neighbouring ranks in the window.
+  std::size_t stride() const;
+
+  /// Allocates `count` elements on every rank. Collective over the world: every rank asks for the
+  /// same number of bytes and the same alignment, else all throw `mismatch`. Throws `out_of_memory`
+  /// on every rank alike.
+  template <class T>
+  SymmetricArray<T> allocate(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+      throw Error(Errc::out_of_memory, "allocate: the number of bytes does not fit 64 bits");
+    return SymmetricArray<T>(allocate_bytes(count * sizeof(T), alignof(T)), count);
+  }
+
+  /// Whether [pointer, pointer + bytes) lies inside one live symmetric array of this rank.
+  bool is_symmetric(const void* pointer, std::size_t bytes) const;
+
+  /// The address of `rank`'s counterpart of my object at `pointer`. Throws `invalid_argument` off
+  /// the heap.
+  template <class T>
+  T* at(T* pointer, int rank) const {
+    return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(pointer), rank));
+  }
+
+  /// The team of all ranks, in order.
+  Team world() const;
+  /// A team of `ranks`, in this order. Collective over the world, also for ranks not in the list:
+  /// they get a handle that answers `is_member()` with false. Members compare version, lane, tuning
+  /// table, checked mode and timeout; a difference is an error that names both ranks.
+  Team make_team(std::span<const int> ranks, const TeamOptions& options = {});
+  Team make_team(std::initializer_list<int> ranks, const TeamOptions& options = {}) {
+    return make_team(std::span(ranks.begin(), ranks.size()), options);
+  }
+
+  /// `world().barrier()`.
+  void barrier();
+
+  /// A new stream on this rank's device.
+  Stream make_stream();
+  /// A stream made elsewhere, by its backend's handle. It must live as long as it is used here.
+  StreamRef borrow_stream(void* native_handle);
+
+ private:
+  std::shared_ptr<detail::Allocation> allocate_bytes(std::size_t bytes, std::size_t alignment);
+  void* translate(void* pointer, int rank) const;
+  std::shared_ptr<detail::ContextState> state_;
+};
+
+}  // namespace iridium

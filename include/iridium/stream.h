@@ -1,0 +1,101 @@
+// Streams and graphs: in-order, asynchronous work, eager or captured. The same three types on every
+// backend.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace iridium {
+
+class Graph;
+namespace detail {
+class StreamImpl;
+class GraphImpl;
+class Allocation;
+}  // namespace detail
+
+/// Whether a stream is recording instead of running.
+enum class CaptureStatus {
+  none,         ///< calls run
+  active,       ///< calls are recorded
+  invalidated,  ///< recording was broken by a foreign call; `end_capture` will throw
+};
+
+/// A stream somebody else owns. Copies name the same stream.
+///
+/// Calls return at once; work runs in the order of the calls. When queued work fails, what was
+/// queued behind it is skipped, and the next call on the stream throws `stream_failed` with the
+/// reason; after that the stream works again. Thread safety: calls from several threads are
+/// serialised, in no particular order. A capture records what every thread calls on the stream.
+class StreamRef {
+ public:
+  /// Copies `bytes` bytes; the ranges may not overlap. Both must stay valid until the work is done.
+  void copy(void* to, const void* from, std::size_t bytes);
+  /// Sets `bytes` bytes to `value`.
+  void fill(void* to, unsigned char value, std::size_t bytes);
+  /// Calls `function` on a host thread when the stream gets there; it may not call Iridium. When
+  /// captured, it is called at every replay.
+  void call(std::function<void()> function);
+
+  /// Waits until all work is done. Throws `capture_unsupported` while capturing and leaves the
+  /// capture valid.
+  void synchronize();
+  /// Whether all work is done. May not be asked while capturing, like `synchronize`.
+  bool idle();
+
+  /// From here on calls are recorded, not run. Throws `invalid_argument` when a capture is active
+  /// already.
+  void begin_capture();
+  /// Ends the capture and returns what was recorded.
+  Graph end_capture();
+  CaptureStatus capture_status() const;
+  /// Runs the graph's work as one piece of this stream's work. While capturing, records it as part
+  /// of the capture.
+  void launch(const Graph& graph);
+
+  /// The backend's own handle: a `cudaStream_t`, or on the host backend an opaque pointer.
+  void* native_handle() const;
+
+ private:
+  friend class Stream;
+  friend class Context;
+  explicit StreamRef(std::shared_ptr<detail::StreamImpl> impl);
+  std::shared_ptr<detail::StreamImpl> impl_;
+
+  /// Keeps `allocation` alive as long as the graph being captured, or until the work queued so far
+  /// is done.
+  void retain(std::shared_ptr<detail::Allocation> allocation);
+  template <class T>
+  friend class SymmetricArray;
+};
+
+/// A stream of one's own. Destruction never blocks: work still queued runs to its end on its own.
+class Stream : public StreamRef {
+ public:
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream();
+
+ private:
+  friend class Context;
+  explicit Stream(std::shared_ptr<detail::StreamImpl> impl);
+};
+
+/// Recorded work that can be launched any number of times on any stream of the same backend.
+/// Keeps alive the arrays that were passed to `SymmetricArray::retain_on` during the capture.
+/// Copies share the graph.
+class Graph {
+ public:
+  /// How many operations one launch runs.
+  std::size_t node_count() const;
+
+ private:
+  friend class StreamRef;
+  explicit Graph(std::shared_ptr<const detail::GraphImpl> impl);
+  std::shared_ptr<const detail::GraphImpl> impl_;
+};
+
+}  // namespace iridium

@@ -1,0 +1,80 @@
+// Teams: an ordered list of ranks that act together.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace iridium {
+
+namespace detail {
+class TeamState;
+}
+
+/// Sizes of a team's lane: the part of every member's segment that the team's kernels talk through.
+struct TeamOptions {
+  int max_blocks = 64;  ///< the largest grid of a call; the smallest value among the members wins
+  std::size_t scratch_bytes = 4u << 20;  ///< staging area, per parity
+  std::size_t packet_bytes = 64u << 10;  ///< payload of small messages, per member and parity
+  std::string name = {};                 ///< for messages; default "team 3"
+};
+
+/// An ordered list of ranks with a lane of its own. Made by `Context::make_team` or
+/// `Context::world`. Copies name the same team. When the last copy goes, the lane's memory is freed
+/// like an array's.
+///
+/// The host calls below are collective over the members and end within the context's timeout. A
+/// team in which one failed stays failed: every later call throws the first error again. They throw
+/// `not_a_member` on other ranks, and `capture_unsupported` while a stream of the context is
+/// capturing. Thread safety: calls from several threads are serialised; members must make them in
+/// the same order.
+class Team {
+ public:
+  /// This rank's place in the list; throws `not_a_member` elsewhere.
+  int rank() const;
+  int size() const;
+  bool is_member() const;
+  /// World ranks in the team's order.
+  const std::vector<int>& ranks() const;
+  const std::string& name() const;
+  /// The largest grid every member can run.
+  int max_blocks() const;
+
+  /// Returns when every member has called it.
+  void barrier();
+
+  /// `value` as the member at place `root` passed it, on every member. For small values.
+  template <class T>
+  T broadcast(T value, int root) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    broadcast_bytes(std::as_writable_bytes(std::span(&value, 1)), root);
+    return value;
+  }
+
+  /// Every member's `value`, in the team's order. For small values.
+  template <class T>
+  std::vector<T> all_gather(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> values(static_cast<std::size_t>(size()));
+    all_gather_bytes(std::as_bytes(std::span(&value, 1)),
+                     std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  /// The most bytes a member may contribute to one of the calls below.
+  static constexpr std::size_t max_host_bytes = 256u << 10;
+  /// `broadcast` for bytes: `bytes` is read at `root` and written elsewhere; the size must agree.
+  void broadcast_bytes(std::span<std::byte> bytes, int root);
+  /// `all_gather` for bytes: `all` has `size()` times `mine`'s size.
+  void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all);
+
+ private:
+  friend class Context;
+  explicit Team(std::shared_ptr<detail::TeamState> state);
+  std::shared_ptr<detail::TeamState> state_;
+};
+
+}  // namespace iridium

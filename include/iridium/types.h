@@ -1,0 +1,21 @@
+// Small types that several public headers share.
+#pragma once
+
+#include <string_view>
+
+namespace iridium {
+
+/// Where ranks keep their segments and run their kernels.
+enum class BackendKind {
+  host,  ///< CPU threads and memfd memory; always built
+  cuda,  ///< NVIDIA GPUs
+  hip,   ///< AMD GPUs
+};
+
+/// The backend's name as options, variables and messages spell it: "host", "cuda", "hip".
+std::string_view name(BackendKind kind);
+
+/// The backend called `text`; throws `invalid_argument` with the known names.
+BackendKind parse_backend(std::string_view text);
+
+}  // namespace iridium
