@@ -1,0 +1,64 @@
+# Thin front of CMake: `make` alone lists the targets.
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Installs missing packages; `make SETUP=true …` leaves the machine alone.
+SETUP ?= tools/setup.sh
+JOBS ?= $(shell nproc)
+
+# CUDA is built where a CUDA compiler and the backend's sources are.
+NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+ifneq ($(and $(NVCC),$(wildcard src/backend/cuda/CMakeLists.txt)),)
+  PRESET ?= cuda
+  export CUDACXX ?= $(NVCC)
+else
+  PRESET ?= host
+endif
+
+CONFIGURE = cmake --preset $(PRESET) --log-level=NOTICE
+BUILD = cmake --build build --parallel $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint test-sanitizers install docs format clean build-all
+
+help: ## print this list
+	@echo "usage: make <target>"
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: ## install the packages that building and testing need
+	$(SETUP) test
+
+build: ## build the library, the command line (build/iridium) and the examples
+	@$(SETUP) build
+	$(CONFIGURE)
+	$(BUILD) --target src/all cli/all examples/all
+
+demo: build ## build, then run the first example on four ranks
+	build/iridium run -n 4 -- build/examples/01_ranks_and_arrays
+
+build-all:
+	@$(SETUP) test
+	$(CONFIGURE)
+	$(BUILD)
+
+test: build-all ## build everything, run every test and lint; ends with "N passed, M failed"
+	@tools/test.sh
+
+lint: build-all ## check format, static analysis, layers, headers, words and settings page
+	@tools/lint.sh
+
+test-sanitizers: ## run the tests under AddressSanitizer, UBSan and ThreadSanitizer
+	@$(SETUP) test
+	@tools/test_sanitizers.sh
+
+install: build ## install under PREFIX (default /usr/local), staged in DESTDIR if set
+	DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+docs: build ## regenerate docs/settings.md from the code
+	tools/settings_page.sh write
+
+format: ## format all C++ files in place
+	@$(SETUP) test
+	tools/project_files.py .h .cpp .cu | xargs -r clang-format-19 -i
+
+clean: ## remove all build folders
+	rm -rf build build-asan build-tsan

@@ -1,0 +1,66 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "cli/info.h"
+#include "cli/run.h"
+#include "iridium/errors.h"
+#include "iridium/version.h"
+
+namespace iridium::cli {
+namespace {
+
+constexpr int usage_error_status = 2;
+
+void print(const std::string& text) {
+  std::cout << text << std::flush;
+  if (!std::cout) throw Error(Errc::system, "cannot write to standard output");
+}
+
+std::string usage_message(const CLI::App* app, const CLI::Error& error) {
+  const std::vector<std::string> unknown = app->remaining();
+  const bool has_command = !app->get_subcommands().empty();
+  const std::string reason = !has_command && !unknown.empty()
+                                 ? "there is no subcommand '" + unknown[0] + "'"
+                                 : error.what();
+  return "iridium: " + reason + "\nRun with --help for more information.\n";
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<std::string>& arguments) {
+  CLI::App app("Iridium: GPU kernels that read and write each other's memory.", "iridium");
+  app.set_version_flag("--version", std::string("iridium ") + version(),
+                       "Prints the version and exits.");
+  app.set_help_flag("-h,--help", "Prints this help and exits.");
+  app.require_subcommand(1);
+  app.failure_message(usage_message);
+  RunOptions run_options;
+  InfoOptions info_options;
+  const CLI::App* run_command = add_run(app, run_options);
+  const CLI::App* info_command = add_info(app, info_options);
+
+  std::vector<std::string> parsed = arguments;
+  if (!arguments.empty() && arguments[0] == "run") {
+    RunArguments split =
+        split_run_arguments(*run_command, {arguments.begin() + 1, arguments.end()});
+    parsed = std::move(split.for_parser);
+    parsed.insert(parsed.begin(), "run");
+    run_options.arguments = std::move(split.for_program);
+  }
+  try {
+    std::ranges::reverse(parsed);
+    app.parse(std::move(parsed));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : usage_error_status;
+  }
+  if (*info_command) {
+    print(info(info_options));
+    return 0;
+  }
+  return run(run_options);
+}
+
+}  // namespace iridium::cli

@@ -1,0 +1,13 @@
+// The command line as a whole.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace iridium::cli {
+
+/// Runs the subcommand that `arguments` (without the name of the program) ask for, and returns the
+/// status to exit with: 2 when they cannot be understood.
+int run_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace iridium::cli

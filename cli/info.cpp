@@ -1,0 +1,117 @@
+#include "cli/info.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/text_table.h"
+#include "iridium/version.h"
+
+namespace iridium::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Raised whenever a field changes its meaning or goes away.
+constexpr int schema = 1;
+
+std::string yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+std::string memory_text(std::size_t bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1u << 30));
+}
+
+std::string json_text(const Json& json) {
+  // Names of devices come from drivers, and need not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json document(std::string_view version) {
+  return {{"schema", schema}, {"version", version}};
+}
+
+Json to_json(const BackendInfo& backend) {
+  Json devices = Json::array();
+  for (const DeviceInfo& device : backend.devices)
+    devices.push_back({{"name", device.name},
+                       {"memory_bytes", device.memory_bytes},
+                       {"processors", device.processors}});
+  Json capabilities = Json::array();
+  for (const Capability& capability : backend.capabilities)
+    capabilities.push_back({{"name", capability.name},
+                            {"available", capability.available},
+                            {"detail", capability.detail}});
+  return {{"name", name(backend.kind)},
+          {"available", backend.available},
+          {"reason", backend.reason},
+          {"devices", devices},
+          {"capabilities", capabilities}};
+}
+
+}  // namespace
+
+CLI::App* add_info(CLI::App& app, InfoOptions& options) {
+  CLI::App* info =
+      app.add_subcommand("info", "Shows what this build of Iridium and this machine can do.");
+  info->add_option("--format", options.format,
+                   "How to print it: table, for people, or json, for programs. The default is "
+                   "table.")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->option_text("FORMAT");
+  info->add_flag("--settings", options.settings,
+                 "Shows every setting, its environment variable and its default instead.");
+  return info;
+}
+
+std::string backends_as_table(std::string_view version, std::span<const BackendInfo> backends) {
+  TextTable summary({"backend", "available", "why not"});
+  TextTable devices({"backend", "device", "name", "memory", "processors"});
+  TextTable capabilities({"backend", "capability", "available", "detail"});
+  for (const BackendInfo& backend : backends) {
+    const std::string kind(name(backend.kind));
+    summary.add_row({kind, yes_or_no(backend.available), backend.reason});
+    for (std::size_t i = 0; i < backend.devices.size(); ++i) {
+      const DeviceInfo& device = backend.devices[i];
+      devices.add_row({kind, std::to_string(i), device.name, memory_text(device.memory_bytes),
+                       std::to_string(device.processors)});
+    }
+    for (const Capability& capability : backend.capabilities)
+      capabilities.add_row(
+          {kind, capability.name, yes_or_no(capability.available), capability.detail});
+  }
+  std::string text = fmt::format("iridium {}\n", version);
+  for (const TextTable* table : {&summary, &devices, &capabilities})
+    if (!table->is_empty()) text += "\n" + table->render();
+  return text;
+}
+
+std::string backends_as_json(std::string_view version, std::span<const BackendInfo> backends) {
+  Json json = document(version);
+  json["backends"] = Json::array();
+  for (const BackendInfo& backend : backends) json["backends"].push_back(to_json(backend));
+  return json_text(json);
+}
+
+std::string settings_as_json(std::string_view version, std::span<const Setting> settings) {
+  Json json = document(version);
+  json["settings"] = Json::array();
+  for (const Setting& setting : settings)
+    json["settings"].push_back({{"option", setting.option},
+                                {"flag", setting.flag},
+                                {"variable", setting.variable},
+                                {"default", setting.default_value},
+                                {"meaning", setting.meaning}});
+  return json_text(json);
+}
+
+std::string info(const InfoOptions& options) {
+  const bool json = options.format == "json";
+  if (options.settings) return json ? settings_as_json(version(), settings()) : settings_markdown();
+  const std::vector<BackendInfo> backends = describe_backends();
+  return json ? backends_as_json(version(), backends) : backends_as_table(version(), backends);
+}
+
+}  // namespace iridium::cli

@@ -1,0 +1,36 @@
+// `iridium info`: what this build and this machine can do.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "iridium/info.h"
+#include "iridium/settings.h"
+
+namespace CLI {
+class App;
+}
+
+namespace iridium::cli {
+
+/// What `iridium info` is asked to print.
+struct InfoOptions {
+  std::string format = "table";  ///< "table" or "json"
+  bool settings = false;         ///< the settings instead of the backends
+};
+
+/// Adds the subcommand to `app`; the parser fills `options`.
+CLI::App* add_info(CLI::App& app, InfoOptions& options);
+
+/// The backends for people.
+std::string backends_as_table(std::string_view version, std::span<const BackendInfo> backends);
+/// The backends for programs: an object with the fields "schema", "version" and "backends".
+std::string backends_as_json(std::string_view version, std::span<const BackendInfo> backends);
+/// The settings for programs: an object with the fields "schema", "version" and "settings".
+std::string settings_as_json(std::string_view version, std::span<const Setting> settings);
+
+/// What `iridium info` prints.
+std::string info(const InfoOptions& options);
+
+}  // namespace iridium::cli

@@ -1,0 +1,28 @@
+// The environment variables by which a rank finds its job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/run.h"
+
+namespace iridium::cli {
+
+/// What the ranks of one job have in common, and nobody else knows.
+struct JobIdentity {
+  std::string job;    ///< 32 hexadecimal digits
+  std::string token;  ///< 32 hexadecimal digits
+};
+
+/// A fresh identity from the operating system's random numbers.
+JobIdentity make_job_identity();
+
+/// The environment of this process, "NAME=value" each.
+std::vector<std::string> current_environment();
+
+/// `environment` as rank `rank` of the job gets it.
+std::vector<std::string> rank_environment(const std::vector<std::string>& environment,
+                                          const RunOptions& options, const JobIdentity& identity,
+                                          int rank);
+
+}  // namespace iridium::cli

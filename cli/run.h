@@ -1,0 +1,41 @@
+// `iridium run`: starts the ranks of a job on this host.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace iridium::cli {
+
+/// What `iridium run` is asked to do.
+struct RunOptions {
+  int ranks = 0;
+  std::string backend = {};                 ///< "auto", "cuda", "host", or empty: as inherited
+  std::optional<double> timeout = {};       ///< seconds
+  double grace = 5.0;                       ///< seconds from asking ranks to end to killing them
+  std::string program = {};                 ///< looked up in PATH
+  std::vector<std::string> arguments = {};  ///< what the program is called with
+};
+
+/// Adds the subcommand to `app`. The parser fills `options` except for the program's
+/// arguments, which are not for it to read (see `split_run_arguments`).
+CLI::App* add_run(CLI::App& app, RunOptions& options);
+
+/// The arguments of `iridium run`, cut behind the program.
+struct RunArguments {
+  std::vector<std::string> for_parser;   ///< options and the program
+  std::vector<std::string> for_program;  ///< passed on as they are
+};
+
+/// Cuts `arguments`, which follow the word "run", where the options of `run` say that the program
+/// stands.
+RunArguments split_run_arguments(const CLI::App& run, const std::vector<std::string>& arguments);
+
+/// Runs the job and returns the status to exit with.
+int run(const RunOptions& options);
+
+}  // namespace iridium::cli

@@ -1,0 +1,101 @@
+// What a backend must be able to do. Everything above this header knows no vendor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/file_descriptor.h"
+#include "iridium/info.h"
+#include "iridium/stream.h"
+#include "iridium/types.h"
+
+namespace iridium {
+
+/// A process's one mapping of every rank's segment, side by side. In-process ranks share it. Unmaps
+/// on destruction.
+class Window {
+ public:
+  virtual ~Window() = default;
+
+  /// Maps `rank`'s segment at its place. Does nothing when another in-process rank has done so.
+  virtual void map(int rank, const FileDescriptor& segment) = 0;
+
+  std::byte* segment(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
+  std::size_t stride() const { return stride_; }
+
+ protected:
+  std::byte* base_ = nullptr;
+  std::size_t stride_ = 0;
+};
+
+/// A point in a stream's work.
+class Marker {
+ public:
+  virtual ~Marker() = default;
+  /// Whether everything submitted before the point is done. Never blocks.
+  virtual bool reached() const = 0;
+};
+
+namespace detail {
+
+class GraphImpl {
+ public:
+  virtual ~GraphImpl() = default;
+  virtual std::size_t node_count() const = 0;
+};
+
+/// The functions of `StreamRef`, which documents them; arguments are checked there.
+class StreamImpl {
+ public:
+  virtual ~StreamImpl() = default;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
+  virtual void call(std::function<void()> function) = 0;
+  virtual void retain(std::shared_ptr<Allocation> allocation) = 0;
+  virtual void synchronize() = 0;
+  virtual bool idle() = 0;
+  virtual void begin_capture() = 0;
+  virtual std::shared_ptr<const GraphImpl> end_capture() = 0;
+  virtual CaptureStatus capture_status() const = 0;
+  virtual void launch(std::shared_ptr<const GraphImpl> graph) = 0;
+  virtual void* native_handle() const = 0;
+  /// The owner is gone: no new work will come; what is queued still runs.
+  virtual void close() noexcept = 0;
+  virtual std::unique_ptr<Marker> mark() = 0;
+};
+
+}  // namespace detail
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual BackendKind kind() const = 0;
+  /// Segment sizes are multiples of this.
+  virtual std::size_t granularity() const = 0;
+  /// Throws `out_of_memory` when `ranks` segments of `bytes` bytes cannot be had here.
+  virtual void check_heap(std::size_t bytes, int ranks) const = 0;
+  /// Memory for this rank's segment, as a descriptor peers can map.
+  virtual FileDescriptor create_segment(std::size_t bytes) = 0;
+  /// This process's window of the context called `context_id`: a new one, or the one another
+  /// in-process rank has opened.
+  virtual std::shared_ptr<Window> open_window(std::uint64_t context_id, int ranks,
+                                              std::size_t stride) = 0;
+  /// Sets memory of this rank's segment to zero, now.
+  virtual void zero(std::byte* at, std::size_t bytes) = 0;
+  /// The largest grid whose blocks may wait for each other.
+  virtual int max_blocks() const = 0;
+
+  virtual std::shared_ptr<detail::StreamImpl> make_stream() = 0;
+  /// Throws `invalid_argument` for a handle that is no stream of this backend.
+  virtual std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) = 0;
+};
+
+/// The backend asked for, else the best one present. Throws `unsupported` with the reason when it
+/// is off.
+std::unique_ptr<Backend> make_backend(std::optional<BackendKind> kind);
+
+}  // namespace iridium

@@ -1,0 +1,115 @@
+#include "backend/host/host_backend.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "backend/host/host_stream.h"
+#include "backend/host/host_window.h"
+#include "base/system_error.h"
+#include "base/text.h"
+
+namespace iridium {
+namespace {
+
+class HostBackend final : public Backend {
+ public:
+  BackendKind kind() const override { return BackendKind::host; }
+
+  std::size_t granularity() const override {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  }
+
+  void check_heap(std::size_t bytes, int ranks) const override {
+    const std::size_t limit = host_memory_bytes();
+    const auto count = static_cast<std::size_t>(ranks);
+    if (bytes > limit / count)
+      throw Error(
+          Errc::out_of_memory,
+          fmt::format(
+              "a heap of {} on each of {} ranks is larger than the memory of this machine, {}",
+              format_bytes(bytes), ranks, format_bytes(limit)));
+  }
+
+  FileDescriptor create_segment(std::size_t bytes) override {
+    FileDescriptor segment(::memfd_create("iridium-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!segment) throw system_error("memfd_create");
+    if (::ftruncate(segment.get(), static_cast<off_t>(bytes)) != 0)
+      throw system_error(fmt::format("cannot make a segment of {}", format_bytes(bytes)));
+    if (::fcntl(segment.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+      throw system_error("cannot seal a segment");
+    return segment;
+  }
+
+  std::shared_ptr<Window> open_window(std::uint64_t context_id, int ranks,
+                                      std::size_t stride) override {
+    return open_host_window(context_id, ranks, stride);
+  }
+
+  void zero(std::byte* at, std::size_t bytes) override { std::memset(at, 0, bytes); }
+
+  int max_blocks() const override { return 1024; }
+
+  std::shared_ptr<detail::StreamImpl> make_stream() override { return make_host_stream(); }
+
+  std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) override {
+    return find_host_stream(native_handle);
+  }
+};
+
+int cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) {
+      const auto colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  return "CPU";
+}
+
+}  // namespace
+
+std::size_t host_memory_bytes() {
+  std::size_t limit = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    std::string text;
+    if (!(file >> text)) continue;
+    if (const auto allowed = parse_number(text)) limit = std::min<std::size_t>(limit, *allowed);
+  }
+  return limit;
+}
+
+BackendInfo describe_host_backend() {
+  return {
+      .kind = BackendKind::host,
+      .available = true,
+      .reason = {},
+      .devices = {{.name = processor_name(),
+                   .memory_bytes = host_memory_bytes(),
+                   .processors = cores()}},
+      .capabilities = {{"ranks as processes", true, "memfd segments, passed over Unix sockets"},
+                       {"ranks as threads", true, "spawn(n, body)"},
+                       {"stream capture", true, "recorded and replayed by the library"},
+                       {"several hosts", false, "the control plane has no network transport yet"}}};
+}
+
+std::unique_ptr<Backend> make_host_backend() {
+  return std::make_unique<HostBackend>();
+}
+
+}  // namespace iridium

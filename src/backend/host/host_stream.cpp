@@ -1,0 +1,290 @@
+#include "backend/host/host_stream.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "iridium/errors.h"
+
+namespace iridium {
+namespace {
+
+using Operation = std::function<void()>;
+
+struct HostGraph final : detail::GraphImpl {
+  std::size_t node_count() const override { return operations.size(); }
+
+  std::vector<Operation> operations;
+  std::vector<std::shared_ptr<detail::Allocation>> retained;
+};
+
+class HostStream;
+
+struct LiveStreams {
+  std::mutex mutex;
+  std::map<const void*, std::weak_ptr<HostStream>> by_handle;
+};
+
+/// Never destroyed: a stream's thread may outlive the end of main().
+LiveStreams& live_streams() {
+  static auto& streams = *new LiveStreams;
+  return streams;
+}
+
+/// Work carries a ticket, counted from 1; `completed_` is the ticket of the last piece that has
+/// ended or was skipped. The thread holds a reference to the stream until the stream is closed and
+/// its queue is empty.
+class HostStream final : public detail::StreamImpl,
+                         public std::enable_shared_from_this<HostStream> {
+ public:
+  ~HostStream() override {
+    LiveStreams& streams = live_streams();
+    const std::lock_guard lock(streams.mutex);
+    streams.by_handle.erase(this);
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    submit([=] { std::memcpy(to, from, bytes); });
+  }
+
+  void fill(void* to, unsigned char value, std::size_t bytes) override {
+    submit([=] { std::memset(to, value, bytes); });
+  }
+
+  void call(std::function<void()> function) override { submit(std::move(function)); }
+
+  void retain(std::shared_ptr<detail::Allocation> allocation) override {
+    std::unique_lock lock(mutex_);
+    throw_failure(lock);
+    if (capture_)
+      capture_->retained.push_back(std::move(allocation));
+    else
+      enqueue(lock, [held = std::move(allocation)] {});
+  }
+
+  void synchronize() override {
+    std::unique_lock lock(mutex_);
+    refuse_capture("synchronize");
+    // Ended by the stream's thread: every operation returns, and every wait inside one is bounded.
+    done_.wait(lock, [this, ticket = submitted_] { return completed_ >= ticket; });
+    throw_failure(lock);
+  }
+
+  bool idle() override {
+    std::unique_lock lock(mutex_);
+    refuse_capture("idle");
+    throw_failure(lock);
+    return completed_ == submitted_;
+  }
+
+  void begin_capture() override {
+    std::unique_lock lock(mutex_);
+    throw_failure(lock);
+    if (capture_)
+      throw Error(Errc::invalid_argument, "begin_capture: this stream is capturing already");
+    capture_ = std::make_shared<HostGraph>();
+  }
+
+  std::shared_ptr<const detail::GraphImpl> end_capture() override {
+    const std::lock_guard lock(mutex_);
+    if (!capture_) throw Error(Errc::invalid_argument, "end_capture: this stream is not capturing");
+    return std::exchange(capture_, nullptr);
+  }
+
+  CaptureStatus capture_status() const override {
+    const std::lock_guard lock(mutex_);
+    return capture_ ? CaptureStatus::active : CaptureStatus::none;
+  }
+
+  void launch(std::shared_ptr<const detail::GraphImpl> graph) override {
+    auto host_graph = std::dynamic_pointer_cast<const HostGraph>(graph);
+    if (!host_graph)
+      throw Error(Errc::invalid_argument, "launch: the graph was captured on another backend");
+    std::unique_lock lock(mutex_);
+    throw_failure(lock);
+    if (capture_) {
+      // Recorded operations refer to memory the inner graph keeps alive.
+      for (const Operation& operation : host_graph->operations)
+        capture_->operations.push_back(operation);
+      for (const auto& allocation : host_graph->retained) capture_->retained.push_back(allocation);
+      return;
+    }
+    enqueue(lock, [host_graph] {
+      for (const Operation& operation : host_graph->operations) operation();
+    });
+  }
+
+  void* native_handle() const override { return const_cast<HostStream*>(this); }
+
+  void close() noexcept override {
+    std::shared_ptr<HostGraph> abandoned;
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+      abandoned = std::exchange(capture_, nullptr);
+    }
+    work_.notify_all();
+  }
+
+  std::unique_ptr<Marker> mark() override;
+
+  bool completed(std::uint64_t ticket) const {
+    const std::lock_guard lock(mutex_);
+    return completed_ >= ticket;
+  }
+
+ private:
+  void submit(Operation operation) {
+    std::unique_lock lock(mutex_);
+    throw_failure(lock);
+    if (capture_)
+      capture_->operations.push_back(std::move(operation));
+    else
+      enqueue(lock, std::move(operation));
+  }
+
+  void enqueue(std::unique_lock<std::mutex>& lock, Operation operation) {
+    if (closed_) throw Error(Errc::invalid_argument, "the stream was destroyed by its owner");
+    if (!started_) {
+      start_thread();
+      started_ = true;
+    }
+    queue_.push_back(std::move(operation));
+    ++submitted_;
+    lock.unlock();
+    work_.notify_one();
+  }
+
+  void start_thread() {
+    // Signals of the program are for its own threads.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([self = shared_from_this()]() mutable { run(std::move(self)); }).detach();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  static void run(std::shared_ptr<HostStream> stream) {
+    while (stream->run_next()) {
+    }
+  }
+
+  /// Runs one operation; false when the stream is closed and nothing is left.
+  bool run_next() {
+    std::unique_lock lock(mutex_);
+    work_.wait(lock, [this] { return closed_ || !queue_.empty(); });
+    if (queue_.empty()) {
+      if (failure_) log(LogLevel::warn, -1, "a destroyed stream had failed work: {}", *failure_);
+      return false;
+    }
+    Operation operation = std::move(queue_.front());
+    queue_.pop_front();
+    const bool skip = failure_.has_value() || completed_ < skip_through_;
+    lock.unlock();
+
+    std::optional<std::string> failure;
+    if (!skip) failure = run_operation(operation);
+    operation =
+        nullptr;  // what it held may be freed, and freeing marks streams: not under the lock
+
+    lock.lock();
+    if (failure) failure_ = std::move(failure);
+    ++completed_;
+    done_.notify_all();
+    return true;
+  }
+
+  static std::optional<std::string> run_operation(const Operation& operation) {
+    try {
+      operation();
+      return std::nullopt;
+    } catch (const std::exception& error) {
+      return error.what();
+    } catch (...) {
+      return "an exception of unknown type";
+    }
+  }
+
+  void throw_failure(std::unique_lock<std::mutex>&) {
+    if (!failure_) return;
+    skip_through_ = submitted_;
+    const std::string reason = *std::exchange(failure_, std::nullopt);
+    throw Error(Errc::stream_failed, fmt::format("work queued on the stream failed: {}", reason));
+  }
+
+  void refuse_capture(const char* call) const {
+    if (capture_)
+      throw Error(Errc::capture_unsupported,
+                  fmt::format("{} cannot be part of a capture; the capture goes on", call));
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable done_;
+  std::deque<Operation> queue_;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t completed_ = 0;
+  std::uint64_t skip_through_ = 0;  ///< work up to this ticket was queued behind a failure
+  std::optional<std::string> failure_;
+  std::shared_ptr<HostGraph> capture_;
+  bool started_ = false;
+  bool closed_ = false;
+};
+
+class HostMarker final : public Marker {
+ public:
+  HostMarker(std::weak_ptr<const HostStream> stream, std::uint64_t ticket)
+      : stream_(std::move(stream)), ticket_(ticket) {}
+
+  bool reached() const override {
+    const auto stream = stream_.lock();
+    return !stream || stream->completed(ticket_);
+  }
+
+ private:
+  std::weak_ptr<const HostStream> stream_;
+  std::uint64_t ticket_;
+};
+
+std::unique_ptr<Marker> HostStream::mark() {
+  const std::lock_guard lock(mutex_);
+  return std::make_unique<HostMarker>(weak_from_this(), submitted_);
+}
+
+}  // namespace
+
+std::shared_ptr<detail::StreamImpl> make_host_stream() {
+  auto stream = std::make_shared<HostStream>();
+  LiveStreams& streams = live_streams();
+  const std::lock_guard lock(streams.mutex);
+  streams.by_handle[stream.get()] = stream;
+  return stream;
+}
+
+std::shared_ptr<detail::StreamImpl> find_host_stream(void* native_handle) {
+  LiveStreams& streams = live_streams();
+  const std::lock_guard lock(streams.mutex);
+  const auto found = streams.by_handle.find(native_handle);
+  std::shared_ptr<HostStream> stream;
+  if (found != streams.by_handle.end()) stream = found->second.lock();
+  if (!stream)
+    throw Error(Errc::invalid_argument,
+                fmt::format("{} is no stream of the host backend", fmt::ptr(native_handle)));
+  return stream;
+}
+
+}  // namespace iridium

@@ -1,0 +1,115 @@
+#include "base/settings.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "iridium/errors.h"
+
+namespace iridium {
+namespace {
+
+constexpr std::array table = {
+    Setting{"ContextOptions::backend", "--backend", variables::backend, "auto",
+            "Where ranks run: `host`, `cuda`, `hip`, or `auto` for the best one present."},
+    Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
+            "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024."},
+    Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
+            "Seconds until any wait gives up and names the ranks that were missing."},
+    Setting{"ContextOptions::checked", "", variables::checked, "0",
+            "1: checked mode, agreed by every team."},
+    Setting{"ContextOptions::name", "", "", "default",
+            "Tells contexts apart that ranks make at the same time."},
+    Setting{"ContextOptions::world", "", "", "see TeamOptions", "Lane sizes of the world team."},
+    Setting{"ContextOptions::on_step", "", "", "none",
+            "Called when a step of a context's construction begins."},
+    Setting{"TeamOptions::max_blocks", "", "", "64",
+            "Largest grid of a call; the smallest value among the members wins."},
+    Setting{"TeamOptions::scratch_bytes", "", "", "4M",
+            "Staging area of a team's lane, per parity."},
+    Setting{"TeamOptions::packet_bytes", "", "", "64K",
+            "Small-message area of a team's lane, per member and parity."},
+    Setting{"TeamOptions::name", "", "", "team N", "What messages call the team."},
+    Setting{"", "", variables::log, "warn",
+            "Lines on standard error: `off`, `error`, `warn`, `info` or `debug`."},
+    Setting{"", "", variables::runtime_dir, "/tmp/iridium-UID",
+            "Private directory (mode 0700) in which ranks meet; the same for all ranks of a job."},
+    Setting{"", "-n", variables::size, "1", "Number of ranks; set by `iridium run`."},
+    Setting{"Job::rank", "", variables::rank, "0", "This rank; set by `iridium run`."},
+    Setting{"Job::rendezvous", "", variables::job, "random",
+            "Name the ranks of a job meet under; set by `iridium run`."},
+    Setting{"Job::token", "", variables::token, "random",
+            "Secret of the job; a peer without it is turned away. Set by `iridium run`."},
+    Setting{"", "--grace", "", "5",
+            "Seconds between SIGTERM and SIGKILL when `iridium run` ends the other ranks."},
+};
+
+Error bad_value(const char* variable, const std::string& value, std::string_view expected) {
+  return {Errc::invalid_argument,
+          fmt::format("{} is '{}': expected {}", variable, value, expected)};
+}
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  return table;
+}
+
+std::string settings_markdown() {
+  const auto code = [](std::string_view text) {
+    return text.empty() ? std::string("–") : fmt::format("`{}`", text);
+  };
+  std::string text =
+      "| in a program | `iridium run` | environment | default | meaning |\n| --- | --- | --- | --- "
+      "| --- |\n";
+  for (const Setting& row : table)
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", code(row.option), code(row.flag),
+                        code(row.variable), row.default_value, row.meaning);
+  return text;
+}
+
+std::optional<std::string> process_environment(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<BackendKind> backend_setting(const Environment& environment) {
+  const auto value = environment(variables::backend);
+  if (!value || *value == "auto") return std::nullopt;
+  return parse_backend(*value);
+}
+
+std::size_t heap_bytes_setting(const Environment& environment) {
+  const auto value = environment(variables::heap_bytes);
+  if (!value) return default_heap_bytes;
+  const auto bytes = parse_bytes(*value);
+  if (!bytes || *bytes == 0)
+    throw bad_value(variables::heap_bytes, *value,
+                    "a positive number of bytes such as 268435456, 256M or 4G");
+  return *bytes;
+}
+
+std::chrono::milliseconds timeout_setting(const Environment& environment) {
+  const auto value = environment(variables::timeout);
+  if (!value) return default_timeout;
+  const auto timeout = parse_seconds(*value);
+  if (!timeout)
+    throw bad_value(variables::timeout, *value, "a positive number of seconds such as 30 or 0.5");
+  return *timeout;
+}
+
+bool checked_setting(const Environment& environment) {
+  const auto value = environment(variables::checked);
+  if (!value || *value == "0") return false;
+  if (*value == "1") return true;
+  throw bad_value(variables::checked, *value, "0 or 1");
+}
+
+std::string runtime_dir_setting(const Environment& environment) {
+  return environment(variables::runtime_dir).value_or("");
+}
+
+}  // namespace iridium

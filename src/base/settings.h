@@ -1,0 +1,47 @@
+// Reading the settings of include/iridium/settings.h. A variable's name stands here once and
+// nowhere else.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "iridium/settings.h"
+#include "iridium/types.h"
+
+namespace iridium {
+
+namespace variables {
+inline constexpr const char* backend = "IRIDIUM_BACKEND";
+inline constexpr const char* heap_bytes = "IRIDIUM_HEAP_BYTES";
+inline constexpr const char* timeout = "IRIDIUM_TIMEOUT";
+inline constexpr const char* checked = "IRIDIUM_CHECKED";
+inline constexpr const char* log = "IRIDIUM_LOG";
+inline constexpr const char* runtime_dir = "IRIDIUM_RUNTIME_DIR";
+inline constexpr const char* rank = "IRIDIUM_RANK";
+inline constexpr const char* size = "IRIDIUM_SIZE";
+inline constexpr const char* job = "IRIDIUM_JOB";
+inline constexpr const char* token = "IRIDIUM_TOKEN";
+}  // namespace variables
+
+/// Looks a variable up; an empty value counts as absent.
+using Environment = std::function<std::optional<std::string>(const char* variable)>;
+
+/// The process's own environment.
+std::optional<std::string> process_environment(const char* variable);
+
+inline constexpr std::size_t default_heap_bytes = std::size_t{256} << 20;
+inline constexpr std::chrono::milliseconds default_timeout{30'000};
+
+// Each returns the variable's value or the default, and throws `invalid_argument` with variable and
+// value.
+std::optional<BackendKind> backend_setting(const Environment& environment);
+std::size_t heap_bytes_setting(const Environment& environment);
+std::chrono::milliseconds timeout_setting(const Environment& environment);
+bool checked_setting(const Environment& environment);
+/// The directory for control sockets; empty when not set.
+std::string runtime_dir_setting(const Environment& environment);
+
+}  // namespace iridium

@@ -1,0 +1,33 @@
+#include "iridium/types.h"
+
+#include <string>
+
+#include "iridium/errors.h"
+#include "iridium/version.h"
+
+namespace iridium {
+
+std::string_view name(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::host:
+      return "host";
+    case BackendKind::cuda:
+      return "cuda";
+    case BackendKind::hip:
+      return "hip";
+  }
+  return "unknown";
+}
+
+BackendKind parse_backend(std::string_view text) {
+  for (BackendKind kind : {BackendKind::host, BackendKind::cuda, BackendKind::hip})
+    if (text == name(kind)) return kind;
+  throw Error(Errc::invalid_argument,
+              "unknown backend '" + std::string(text) + "': expected host, cuda, hip or auto");
+}
+
+const char* version() {
+  return IR_VERSION;
+}
+
+}  // namespace iridium

@@ -1,0 +1,106 @@
+#include "iridium/context.h"
+
+#include <mutex>
+#include <numeric>
+
+#include "runtime/context_core.h"
+#include "runtime/team_state.h"
+
+namespace iridium {
+namespace detail {
+
+class ContextState {
+ public:
+  ContextState(const Job& job, const ContextOptions& options)
+      : core(std::make_shared<ContextCore>(job, options)) {
+    if (options.on_step) options.on_step("world");
+    std::vector<int> ranks(static_cast<std::size_t>(core->size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    TeamOptions lane = options.world;
+    if (lane.name.empty()) lane.name = "world";
+    world = std::make_shared<TeamState>(core, std::move(ranks), lane);
+  }
+
+  ~ContextState() { core->mailbox().shut_down(); }
+  ContextState(const ContextState&) = delete;
+  ContextState& operator=(const ContextState&) = delete;
+
+  std::shared_ptr<ContextCore> core;
+  std::shared_ptr<TeamState> world;
+  std::mutex collective_mutex;  ///< making an array or a team takes several exchanges
+};
+
+}  // namespace detail
+
+Context::Context(const ContextOptions& options) : Context(Job::from_environment(), options) {}
+
+Context::Context(const Job& job, const ContextOptions& options)
+    : state_(std::make_shared<detail::ContextState>(job, options)) {}
+
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+Context::~Context() = default;
+
+int Context::rank() const {
+  return state_->core->rank();
+}
+int Context::size() const {
+  return state_->core->size();
+}
+BackendKind Context::backend() const {
+  return state_->core->backend().kind();
+}
+std::chrono::milliseconds Context::timeout() const {
+  return state_->core->timeout();
+}
+std::size_t Context::heap_bytes() const {
+  return state_->core->heap_bytes();
+}
+std::byte* Context::segment() const {
+  return state_->core->heap().segment();
+}
+std::size_t Context::stride() const {
+  return state_->core->heap().stride();
+}
+
+std::shared_ptr<detail::Allocation> Context::allocate_bytes(std::size_t bytes,
+                                                            std::size_t alignment) {
+  const std::lock_guard lock(state_->collective_mutex);
+  return state_->core->allocate(bytes, alignment);
+}
+
+bool Context::is_symmetric(const void* pointer, std::size_t bytes) const {
+  return state_->core->heap().contains(pointer, bytes);
+}
+
+void* Context::translate(void* pointer, int rank) const {
+  return state_->core->heap().translate(pointer, rank);
+}
+
+Team Context::world() const {
+  return Team(state_->world);
+}
+
+Team Context::make_team(std::span<const int> ranks, const TeamOptions& options) {
+  const std::lock_guard lock(state_->collective_mutex);
+  return Team(std::make_shared<detail::TeamState>(
+      state_->core, std::vector<int>(ranks.begin(), ranks.end()), options));
+}
+
+void Context::barrier() {
+  world().barrier();
+}
+
+Stream Context::make_stream() {
+  auto stream = state_->core->backend().make_stream();
+  state_->core->streams().add(stream);
+  return Stream(std::move(stream));
+}
+
+StreamRef Context::borrow_stream(void* native_handle) {
+  auto stream = state_->core->backend().borrow_stream(native_handle);
+  state_->core->streams().add(stream);
+  return StreamRef(std::move(stream));
+}
+
+}  // namespace iridium

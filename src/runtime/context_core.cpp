@@ -1,0 +1,150 @@
+#include "runtime/context_core.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <thread>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "base/settings.h"
+#include "base/text.h"
+#include "iridium/version.h"
+#include "runtime/find_job.h"
+#include "runtime/rendezvous.h"
+#include "runtime/tuning.h"
+#include "runtime/unix_control_plane.h"
+
+namespace iridium {
+namespace {
+
+std::chrono::milliseconds checked_timeout(const ContextOptions& options) {
+  const auto timeout = options.timeout ? *options.timeout : timeout_setting(process_environment);
+  if (timeout.count() <= 0)
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("ContextOptions::timeout is {} ms: expected more than 0", timeout.count()));
+  return timeout;
+}
+
+std::size_t rounded_heap_bytes(const ContextOptions& options, const Backend& backend) {
+  const std::size_t bytes =
+      options.heap_bytes ? *options.heap_bytes : heap_bytes_setting(process_environment);
+  const std::size_t granularity = backend.granularity();
+  if (bytes == 0)
+    throw Error(Errc::invalid_argument, "ContextOptions::heap_bytes is 0: expected at least 1");
+  if (bytes > std::numeric_limits<std::size_t>::max() - granularity)
+    throw Error(Errc::out_of_memory,
+                fmt::format("a heap of {} is larger than any memory", format_bytes(bytes)));
+  return (bytes + granularity - 1) / granularity * granularity;
+}
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+}  // namespace
+
+ContextCore::ContextCore(const Job& job, const ContextOptions& options)
+    : rank_(job.rank),
+      size_(job.size),
+      timeout_(checked_timeout(options)),
+      checked_(options.checked ? *options.checked : checked_setting(process_environment)) {
+  check_job(job);
+  backend_ = make_backend(options.backend ? options.backend : backend_setting(process_environment));
+  heap_bytes_ = rounded_heap_bytes(options, *backend_);
+  backend_->check_heap(heap_bytes_, size_);
+  const auto on_step = [&](std::string_view step) {
+    log(LogLevel::debug, rank_, "step {}", step);
+    if (options.on_step) options.on_step(step);
+  };
+
+  everyone_.name = fmt::format("context '{}'", options.name);
+  everyone_.members = all_ranks(size_);
+  if (size_ == 1) {
+    mailbox_ = std::make_unique<Mailbox>(0, 1, nullptr);
+    map_segments(random_id(), on_step);
+    return;
+  }
+  Rendezvous rendezvous = meet(job, options.name, Deadline(timeout_), on_step);
+  mailbox_ = std::make_unique<Mailbox>(rank_, size_,
+                                       make_unix_control_plane(rank_, std::move(rendezvous.links)));
+  map_segments(rendezvous.context_id, on_step);
+}
+
+void ContextCore::map_segments(std::uint64_t context_id,
+                               const std::function<void(std::string_view)>& on_step) {
+  on_step("segments");
+  std::vector<TeamTerms> terms_of;
+  for (const Contribution& part : exchange_all("context: terms", {encode(terms({})), {}}))
+    terms_of.push_back(decode_terms(part.data));
+  reconcile(everyone_.members, terms_of);
+  auto segments = exchange_all("context: segments", {{}, backend_->create_segment(heap_bytes_)});
+
+  on_step("window");
+  auto window = backend_->open_window(context_id, size_, heap_bytes_);
+  for (int rank = 0; rank < size_; ++rank) {
+    const FileDescriptor& segment = segments[static_cast<std::size_t>(rank)].descriptor;
+    if (!segment) throw Error(Errc::protocol, fmt::format("rank {} sent no segment", rank), {rank});
+    window->map(rank, segment);
+  }
+  heap_ = std::make_shared<Heap>(std::move(window), rank_, size_, heap_bytes_, streams_);
+}
+
+TeamTerms ContextCore::terms(const TeamOptions& options) const {
+  return {.version = version(),
+          .backend = std::string(name(backend_->kind())),
+          .heap_bytes = heap_bytes_,
+          .scratch_bytes = options.scratch_bytes,
+          .packet_bytes = options.packet_bytes,
+          .tuning_table = tuning_table_hash(),
+          .checked = checked_,
+          .timeout_ms = timeout_.count(),
+          .max_blocks = std::min(options.max_blocks, backend_->max_blocks())};
+}
+
+std::vector<Contribution> ContextCore::exchange(Channel& channel, const std::string& call,
+                                                Contribution mine) {
+  return mailbox_->exchange(channel, call, std::move(mine), timeout_);
+}
+
+std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Contribution mine) {
+  return exchange(everyone_, call, std::move(mine));
+}
+
+void ContextCore::refuse_capture(const std::string& call) const {
+  if (streams_->any_capturing())
+    throw Error(Errc::capture_unsupported, call +
+                                               " cannot be part of a capture, and a stream of this "
+                                               "context is capturing; the capture goes on");
+}
+
+std::shared_ptr<detail::Allocation> ContextCore::allocate(std::size_t bytes,
+                                                          std::size_t alignment) {
+  const std::string call = fmt::format("allocate({} bytes, alignment {})", bytes, alignment);
+  refuse_capture(call);
+  if (alignment > backend_->granularity())
+    throw Error(Errc::invalid_argument, fmt::format("{}: the alignment is over the limit of {}",
+                                                    call, backend_->granularity()));
+  while (true) {
+    const auto parts = exchange_all(call, {heap_->report(), {}});
+    std::vector<std::span<const std::byte>> reports;
+    for (const Contribution& part : parts) reports.emplace_back(part.data);
+    const bool more_frees = heap_->apply(reports);
+    if (auto allocation = heap_->allocate(bytes, alignment)) return allocation;
+    if (!more_frees)
+      throw Error(Errc::out_of_memory, fmt::format("{}: {}", call, heap_->describe_room(bytes)));
+    // Some rank has freed arrays that its streams still use. All ranks know, so all try again.
+    wait_for_own_frees();
+  }
+}
+
+void ContextCore::wait_for_own_frees() const {
+  // Ended by the streams' work; past the deadline the others' exchange names this rank.
+  for (const Deadline deadline(timeout_); !heap_->frees_are_done() && !deadline.expired();)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+}  // namespace iridium

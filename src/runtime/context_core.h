@@ -1,0 +1,67 @@
+// What a rank's context, its teams and its arrays share. Teams may outlive the context; after
+// `Context` is gone their host calls throw.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "iridium/context.h"
+#include "runtime/heap.h"
+#include "runtime/mailbox.h"
+#include "runtime/stream_registry.h"
+#include "runtime/team_terms.h"
+
+namespace iridium {
+
+class ContextCore {
+ public:
+  /// Meets the other ranks and maps their segments.
+  ContextCore(const Job& job, const ContextOptions& options);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
+  std::size_t heap_bytes() const { return heap_bytes_; }
+  Backend& backend() const { return *backend_; }
+  Heap& heap() const { return *heap_; }
+  StreamRegistry& streams() const { return *streams_; }
+  Mailbox& mailbox() const { return *mailbox_; }
+
+  /// What this rank brings to a team made with `options`.
+  TeamTerms terms(const TeamOptions& options) const;
+
+  /// Collective over the world; see `Context::allocate`. The caller holds the context's collective
+  /// lock.
+  std::shared_ptr<detail::Allocation> allocate(std::size_t bytes, std::size_t alignment);
+  /// An exchange among all ranks that no team's failure touches: for calls that make teams and
+  /// arrays.
+  std::vector<Contribution> exchange_all(const std::string& call, Contribution mine);
+  /// The same for the members of `channel`.
+  std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine);
+  /// Throws `capture_unsupported` when a stream of this context is capturing.
+  void refuse_capture(const std::string& call) const;
+  /// Channel ids are drawn at collective calls, so they agree.
+  std::uint32_t next_channel_id() { return ++last_channel_id_; }
+
+ private:
+  void map_segments(std::uint64_t context_id, const std::function<void(std::string_view)>& on_step);
+  void wait_for_own_frees() const;
+
+  const int rank_;
+  const int size_;
+  const std::chrono::milliseconds timeout_;
+  const bool checked_;
+  std::size_t heap_bytes_ = 0;
+  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<StreamRegistry> streams_ = std::make_shared<StreamRegistry>();
+  std::shared_ptr<Heap> heap_;
+  std::unique_ptr<Mailbox> mailbox_;
+  Channel everyone_;
+  std::uint32_t last_channel_id_ = 0;
+};
+
+}  // namespace iridium

@@ -1,0 +1,14 @@
+// `Job::from_environment` for any environment.
+#pragma once
+
+#include "base/settings.h"
+#include "iridium/bootstrap.h"
+
+namespace iridium {
+
+Job find_job(const Environment& environment);
+
+/// Throws `invalid_argument` for a size or a rank that cannot be.
+void check_job(const Job& job);
+
+}  // namespace iridium

@@ -1,0 +1,158 @@
+#include "runtime/heap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "iridium/errors.h"
+
+namespace iridium {
+namespace {
+
+constexpr std::size_t max_frees_per_report = 8192;
+
+}  // namespace
+
+class Heap::Block final : public detail::Allocation {
+ public:
+  Block(std::shared_ptr<Heap> heap, std::uint64_t id, std::size_t offset, std::size_t bytes)
+      : Allocation(heap->segment() + offset, bytes),
+        heap_(std::move(heap)),
+        id_(id),
+        offset_(offset) {}
+  ~Block() override {
+    try {
+      heap_->free(id_, offset_);
+    } catch (const std::exception& error) {
+      log(LogLevel::error, heap_->rank_, "an array was not freed: {}", error.what());
+    }
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  std::byte* at(int rank) const override { return heap_->translate(data(), rank); }
+
+ private:
+  std::shared_ptr<Heap> heap_;
+  std::uint64_t id_;
+  std::size_t offset_;
+};
+
+Heap::Heap(std::shared_ptr<Window> window, int rank, int size, std::size_t bytes,
+           std::shared_ptr<const StreamRegistry> streams)
+    : window_(std::move(window)),
+      rank_(rank),
+      size_(size),
+      streams_(std::move(streams)),
+      allocator_(bytes) {}
+
+bool Heap::done(const PendingFree& pending) {
+  return std::all_of(pending.work.begin(), pending.work.end(),
+                     [](const auto& marker) { return marker->reached(); });
+}
+
+Bytes Heap::report() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> ids;
+  std::vector<PendingFree> rest;
+  for (PendingFree& free : pending_) {
+    if (ids.size() < max_frees_per_report && done(free))
+      ids.push_back(free.id);
+    else
+      rest.push_back(std::move(free));
+  }
+  pending_ = std::move(rest);
+  PayloadWriter writer;
+  writer.number(static_cast<std::uint8_t>(!pending_.empty()));
+  for (const std::uint64_t id : ids) writer.number(id);
+  return writer.take();
+}
+
+bool Heap::apply(const std::vector<std::span<const std::byte>>& reports) {
+  const std::uint64_t everyone = size_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << size_) - 1;
+  const std::lock_guard lock(mutex_);
+  bool more = false;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    PayloadReader reader(reports[rank]);
+    more |= reader.number<std::uint8_t>() != 0;
+    while (!reader.rest().empty()) {
+      const auto record = records_.find(reader.number<std::uint64_t>());
+      if (record == records_.end())
+        throw Error(Errc::protocol, fmt::format("rank {} freed an unknown array", rank));
+      record->second.freed_by |= std::uint64_t{1} << rank;
+      if (record->second.freed_by != everyone) continue;
+      allocator_.release(record->second.offset);
+      records_.erase(record);
+    }
+  }
+  return more;
+}
+
+std::shared_ptr<detail::Allocation> Heap::allocate(std::size_t bytes, std::size_t alignment) {
+  std::size_t offset = 0;
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = allocator_.allocate(bytes, alignment);
+    if (!found) return nullptr;
+    offset = *found;
+    id = next_id_++;
+    records_[id] = {offset, bytes, 0};
+    live_[offset] = bytes;
+  }
+  return std::make_shared<Block>(shared_from_this(), id, offset, bytes);
+}
+
+void Heap::free(std::uint64_t id, std::size_t offset) {
+  auto work = streams_->mark_all();
+  const std::lock_guard lock(mutex_);
+  live_.erase(offset);
+  pending_.push_back({id, std::move(work)});
+}
+
+bool Heap::frees_are_done() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(pending_.begin(), pending_.end(), done);
+}
+
+bool Heap::contains(const void* pointer, std::size_t bytes) const {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  if (address < segment() || address >= segment() + stride()) return false;
+  const auto offset = static_cast<std::size_t>(address - segment());
+  const std::lock_guard lock(mutex_);
+  const auto after = live_.upper_bound(offset);
+  if (after == live_.begin()) return false;
+  const auto& [start, length] = *std::prev(after);
+  return offset - start <= length && bytes <= length - (offset - start);
+}
+
+std::byte* Heap::translate(const void* pointer, int rank) const {
+  if (rank < 0 || rank >= size_)
+    throw Error(Errc::invalid_argument,
+                fmt::format("rank {} does not exist: the job has {} ranks", rank, size_));
+  const auto* address = static_cast<const std::byte*>(pointer);
+  if (address < segment() || address >= segment() + stride())
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("{} is not in the symmetric heap of rank {}, which is {} to {}",
+                    fmt::ptr(pointer), rank_, fmt::ptr(segment()), fmt::ptr(segment() + stride())));
+  return window_->segment(rank) + (address - segment());
+}
+
+std::string Heap::describe_room(std::size_t requested) const {
+  const std::lock_guard lock(mutex_);
+  std::size_t waiting = 0;
+  for (const auto& [id, record] : records_)
+    if (!live_.contains(record.offset)) waiting += record.bytes;
+  return fmt::format(
+      "requested {}; free {}, largest free block {}, heap {}; freed on this rank but not on all "
+      "yet: {}",
+      format_bytes(requested), format_bytes(allocator_.free_bytes()),
+      format_bytes(allocator_.largest_free_block()), format_bytes(allocator_.total_bytes()),
+      format_bytes(waiting));
+}
+
+}  // namespace iridium

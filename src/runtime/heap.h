@@ -1,0 +1,76 @@
+// One rank's view of the symmetric heap: which arrays live, which are freed here, and which are
+// free everywhere.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "iridium/symmetric_array.h"
+#include "runtime/offset_allocator.h"
+#include "runtime/payload.h"
+#include "runtime/stream_registry.h"
+
+namespace iridium {
+
+/// All ranks make the same sequence of `apply` and `allocate` calls with the same arguments, so
+/// their offsets agree. Frees happen whenever they happen; a *report* tells the other ranks of
+/// those whose work is done. Thread safety: all of it. Lives as long as any of its arrays.
+class Heap final : public std::enable_shared_from_this<Heap> {
+ public:
+  Heap(std::shared_ptr<Window> window, int rank, int size, std::size_t bytes,
+       std::shared_ptr<const StreamRegistry> streams);
+
+  /// The arrays freed here since the last report whose work is done, and whether more are to come.
+  Bytes report();
+  /// Takes in every rank's report; what all have freed is free. True when a rank has more to come.
+  bool apply(const std::vector<std::span<const std::byte>>& reports);
+  /// None when there is no room.
+  std::shared_ptr<detail::Allocation> allocate(std::size_t bytes, std::size_t alignment);
+  /// Whether the work on everything freed here is done.
+  bool frees_are_done() const;
+
+  /// Whether the range lies in one live array of this rank.
+  bool contains(const void* pointer, std::size_t bytes) const;
+  /// The same place in `rank`'s segment; throws `invalid_argument` off this rank's segment.
+  std::byte* translate(const void* pointer, int rank) const;
+  std::byte* segment() const { return window_->segment(rank_); }
+  std::size_t stride() const { return window_->stride(); }
+
+  /// "requested …; free …, largest block …, heap …".
+  std::string describe_room(std::size_t requested) const;
+
+ private:
+  class Block;
+  struct Record {
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+    std::uint64_t freed_by = 0;  ///< a bit per rank
+  };
+  struct PendingFree {
+    std::uint64_t id = 0;
+    std::vector<std::unique_ptr<Marker>> work;
+  };
+
+  void free(std::uint64_t id, std::size_t offset);
+  static bool done(const PendingFree& pending);
+
+  const std::shared_ptr<Window> window_;
+  const int rank_;
+  const int size_;
+  const std::shared_ptr<const StreamRegistry> streams_;
+
+  mutable std::mutex mutex_;
+  OffsetAllocator allocator_;
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, Record> records_;  ///< by id: not yet freed by every rank
+  std::map<std::size_t, std::size_t> live_;  ///< offset → bytes of arrays not freed here
+  std::vector<PendingFree> pending_;         ///< freed here, not reported yet
+};
+
+}  // namespace iridium

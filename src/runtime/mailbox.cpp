@@ -1,0 +1,254 @@
+#include "runtime/mailbox.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+
+namespace iridium {
+namespace {
+
+/// A fault or a goodbye is worth this much waiting for a peer that does not read, and no more.
+constexpr std::chrono::milliseconds courtesy{50};
+
+}  // namespace
+
+Mailbox::Mailbox(int rank, int size, std::unique_ptr<ControlPlane> plane)
+    : rank_(rank), peers_(static_cast<std::size_t>(size)), plane_(std::move(plane)) {
+  inboxes_[0];
+  if (plane_) plane_->start(*this);
+}
+
+Mailbox::~Mailbox() {
+  shut_down();
+}
+
+void Mailbox::open(std::uint32_t channel_id) {
+  const std::lock_guard lock(mutex_);
+  inboxes_[channel_id];
+  highest_opened_ = std::max(highest_opened_, channel_id);
+}
+
+void Mailbox::close(std::uint32_t channel_id) {
+  const std::lock_guard lock(mutex_);
+  inboxes_.erase(channel_id);
+}
+
+std::vector<Contribution> Mailbox::exchange(Channel& channel, const std::string& call,
+                                            Contribution mine, std::chrono::milliseconds timeout) {
+  const std::lock_guard call_lock(channel.call_mutex);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) throw Error(Errc::invalid_argument, call + ": the context was destroyed");
+    if (const auto& fault = inboxes_[channel.id].fault)
+      throw Error(fault->code, fmt::format("{} failed earlier: {}", channel.name, fault->message),
+                  fault->ranks);
+  }
+  const Deadline deadline(timeout);
+  ++channel.calls;
+  Message message;
+  message.channel = channel.id;
+  message.sequence = channel.calls;
+  message.payload = PayloadWriter().text(call).bytes(mine.data).take();
+  message.descriptor = std::move(mine.descriptor);
+  send_to_members(channel, message, deadline);
+
+  std::vector<Part> parts = collect(channel, call, deadline);
+  const auto self =
+      std::find(channel.members.begin(), channel.members.end(), rank_) - channel.members.begin();
+  parts.insert(parts.begin() + self,
+               Part{call, {std::move(mine.data), std::move(message.descriptor)}});
+
+  std::vector<int> others;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].call != parts[0].call) others.push_back(channel.members[i]);
+  if (!others.empty())
+    throw Error(Errc::mismatch,
+                fmt::format("call {} of {}: {}", channel.calls, channel.name,
+                            describe_calls(channel.members, parts)),
+                others);
+  std::vector<Contribution> contributions;
+  for (Part& part : parts) contributions.push_back(std::move(part.contribution));
+  return contributions;
+}
+
+Mailbox::Part Mailbox::decode_call(Message message, std::uint64_t expected_sequence) {
+  if (message.sequence != expected_sequence)
+    throw Error(Errc::protocol, fmt::format("call {} came where call {} was due", message.sequence,
+                                            expected_sequence));
+  PayloadReader reader(message.payload);
+  Part part;
+  part.call = reader.text();
+  part.contribution.data.assign(reader.rest().begin(), reader.rest().end());
+  part.contribution.descriptor = std::move(message.descriptor);
+  return part;
+}
+
+std::string Mailbox::describe_calls(const std::vector<int>& members,
+                                    const std::vector<Part>& parts) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& g) { return g.first == parts[i].call; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {parts[i].call, {}});
+    group->second.push_back(members[i]);
+  }
+  std::string text;
+  for (const auto& [call, ranks] : groups)
+    text += fmt::format("{}{} called {}", text.empty() ? "" : "; ", list_ranks(ranks), call);
+  return text;
+}
+
+void Mailbox::send_to_members(const Channel& channel, const Message& message,
+                              const Deadline& deadline) {
+  // A send that fails needs no handling: its peer is gone or stuck, and the wait that follows says
+  // so.
+  const auto self = std::find(channel.members.begin(), channel.members.end(), rank_);
+  const auto place = static_cast<std::size_t>(self - channel.members.begin());
+  const std::shared_lock lock(plane_mutex_);
+  if (!plane_) return;
+  for (std::size_t i = 1; i < channel.members.size(); ++i)
+    plane_->send(channel.members[(place + i) % channel.members.size()], message, deadline);
+}
+
+std::vector<int> Mailbox::missing(const Channel& channel, const Inbox& inbox) const {
+  std::vector<int> ranks;
+  for (const int member : channel.members) {
+    if (member == rank_) continue;
+    const auto sender = inbox.senders.find(member);
+    if (sender == inbox.senders.end() || sender->second.parts.empty()) ranks.push_back(member);
+  }
+  return ranks;
+}
+
+std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::string& call,
+                                            const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  Inbox& inbox = inboxes_[channel.id];
+  inbox.waiting = &channel;
+  std::vector<int> absent;
+  // Ended by the members' messages, by the control thread's word that one is gone, by a fault, or
+  // by the deadline.
+  changed_.wait_until(lock, deadline.at(), [&] {
+    absent = missing(channel, inbox);
+    return stopped_ || inbox.fault || absent.empty() ||
+           std::any_of(absent.begin(), absent.end(), [&](int rank) {
+             return peers_[static_cast<std::size_t>(rank)].presence != Presence::here;
+           });
+  });
+  inbox.waiting = nullptr;
+
+  if (absent.empty()) {
+    std::vector<Part> parts;
+    for (const int member : channel.members) {
+      if (member == rank_) continue;
+      auto& waiting = inbox.senders[member].parts;
+      parts.push_back(std::move(waiting.front()));
+      waiting.pop_front();
+    }
+    return parts;
+  }
+  if (stopped_) throw Error(Errc::invalid_argument, call + ": the context was destroyed");
+  if (inbox.fault) throw inbox.fault->error();
+  const Fault fault = explain(channel, call, absent, deadline);
+  inbox.fault = fault;
+  lock.unlock();
+  fail(channel, fault);
+  throw fault.error();
+}
+
+Fault Mailbox::explain(const Channel& channel, const std::string& call,
+                       const std::vector<int>& missing_ranks, const Deadline& deadline) const {
+  const auto with = [&](Presence presence) {
+    std::vector<int> ranks;
+    for (const int rank : missing_ranks)
+      if (peers_[static_cast<std::size_t>(rank)].presence == presence) ranks.push_back(rank);
+    return ranks;
+  };
+  const std::string where = fmt::format("at {} (call {} of {})", call, channel.calls, channel.name);
+  if (const auto lost = with(Presence::lost); !lost.empty())
+    return {Errc::peer_lost,
+            fmt::format("lost {} {}: {}", list_ranks(lost), where,
+                        peers_[static_cast<std::size_t>(lost.front())].reason),
+            lost};
+  if (const auto left = with(Presence::left); !left.empty())
+    return {
+        Errc::peer_left,
+        fmt::format("{} destroyed the context and cannot take part {}", list_ranks(left), where),
+        left};
+  return {Errc::timeout,
+          fmt::format("{} did not arrive within {} {}, as rank {} saw it",
+                      list_ranks(missing_ranks), format_seconds(deadline.timeout()), where, rank_),
+          missing_ranks};
+}
+
+void Mailbox::fail(const Channel& channel, const Fault& fault) {
+  Message message;
+  message.type = MessageType::fault;
+  message.channel = channel.id;
+  message.payload = encode(fault);
+  send_to_members(channel, message, Deadline(courtesy));
+}
+
+void Mailbox::on_message(int from, Message message) {
+  std::unique_lock lock(mutex_);
+  Peer& peer = peers_[static_cast<std::size_t>(from)];
+  if (message.type == MessageType::goodbye) {
+    peer.presence = Presence::left;
+    changed_.notify_all();
+    return;
+  }
+  // A leader whose rendezvous fails late refuses ranks that are through it already.
+  const bool is_fault = message.type == MessageType::fault || message.type == MessageType::refused;
+  if (message.type != MessageType::call && !is_fault)
+    throw Error(Errc::protocol, fmt::format("message type {} has no place after the rendezvous",
+                                            static_cast<int>(message.type)));
+  const bool open = inboxes_.contains(message.channel);
+  if (!open && message.channel <= highest_opened_) return;
+  Inbox& inbox = inboxes_[message.channel];
+  if (is_fault) {
+    if (!inbox.fault) inbox.fault = decode_fault(message.payload);
+    changed_.notify_all();
+    return;
+  }
+  Sender& sender = inbox.senders[from];
+  sender.parts.push_back(decode_call(std::move(message), sender.received + 1));
+  ++sender.received;
+  if (inbox.waiting != nullptr && missing(*inbox.waiting, inbox).empty()) changed_.notify_all();
+}
+
+void Mailbox::on_gone(int rank, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    if (peer.presence == Presence::here) peer = {Presence::lost, reason};
+  }
+  log(LogLevel::debug, rank_, "rank {} is gone: {}", rank, reason);
+  changed_.notify_all();
+}
+
+void Mailbox::shut_down() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  const std::lock_guard lock(plane_mutex_);
+  if (!plane_) return;
+  Message goodbye;
+  goodbye.type = MessageType::goodbye;
+  for (int peer = 0; peer < static_cast<int>(peers_.size()); ++peer) {
+    if (peer == rank_) continue;
+    try {
+      plane_->send(peer, goodbye, Deadline(std::chrono::milliseconds(0)));
+    } catch (const std::exception& error) {
+      log(LogLevel::debug, rank_, "no goodbye to rank {}: {}", peer, error.what());
+    }
+  }
+  plane_.reset();
+}
+
+}  // namespace iridium

@@ -1,0 +1,104 @@
+// Host calls: the one exchange every collective host call is made of.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "runtime/control_message.h"
+#include "runtime/control_plane.h"
+
+namespace iridium {
+
+/// A list of ranks that make host calls together, in the same order. `Mailbox::exchange` serialises
+/// them.
+struct Channel {
+  std::uint32_t id = 0;
+  std::string name;          ///< for messages: "team world"
+  std::vector<int> members;  ///< world ranks, this one among them
+  std::mutex call_mutex = {};
+  std::uint64_t calls = 0;  ///< guarded by `call_mutex`
+};
+
+/// What one member contributed to a call.
+struct Contribution {
+  Bytes data;
+  FileDescriptor descriptor;
+};
+
+/// Receives for one rank, and knows who is gone and which channels have failed.
+class Mailbox final : private ControlListener {
+ public:
+  Mailbox(int rank, int size, std::unique_ptr<ControlPlane> plane);
+  ~Mailbox() override;
+
+  /// Every member calls this with the same `call` text ("allocate(64 bytes)"); each gets what all
+  /// contributed, in the order of the members. Different texts are `mismatch` on every member, and
+  /// the channel stays usable. A member that is gone or does not come before the timeout fails the
+  /// channel for good, on every member.
+  std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine,
+                                     std::chrono::milliseconds timeout);
+
+  /// Messages for channel ids up to the highest one opened are dropped unless the channel is open.
+  void open(std::uint32_t channel_id);
+  void close(std::uint32_t channel_id);
+
+  /// Says goodbye to all peers and stops. Later exchanges throw `invalid_argument`. Never blocks.
+  void shut_down() noexcept;
+
+ private:
+  enum class Presence { here, left, lost };
+  struct Peer {
+    Presence presence = Presence::here;
+    std::string reason;
+  };
+  /// One member's part of a call.
+  struct Part {
+    std::string call;
+    Contribution contribution;
+  };
+  struct Sender {
+    std::deque<Part> parts;
+    std::uint64_t received = 0;  ///< calls so far: their numbers have no gaps
+  };
+  struct Inbox {
+    std::map<int, Sender> senders;  ///< by rank
+    std::optional<Fault> fault;
+    const Channel* waiting = nullptr;  ///< the exchange that waits now
+  };
+
+  void on_message(int from, Message message) override;
+  void on_gone(int rank, const std::string& reason) override;
+
+  void send_to_members(const Channel& channel, const Message& message, const Deadline& deadline);
+  std::vector<Part> collect(const Channel& channel, const std::string& call,
+                            const Deadline& deadline);
+  static Part decode_call(Message message, std::uint64_t expected_sequence);
+  static std::string describe_calls(const std::vector<int>& members,
+                                    const std::vector<Part>& parts);
+  std::vector<int> missing(const Channel& channel, const Inbox& inbox) const;
+  Fault explain(const Channel& channel, const std::string& call,
+                const std::vector<int>& missing_ranks, const Deadline& deadline) const;
+  void fail(const Channel& channel, const Fault& fault);
+
+  const int rank_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Peer> peers_;
+  std::map<std::uint32_t, Inbox> inboxes_;
+  std::uint32_t highest_opened_ = 0;
+  bool stopped_ = false;
+
+  std::shared_mutex plane_mutex_;  ///< shared by senders, taken alone by `shut_down`
+  std::unique_ptr<ControlPlane> plane_;
+};
+
+}  // namespace iridium

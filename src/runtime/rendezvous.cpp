@@ -1,0 +1,186 @@
+#include "runtime/rendezvous.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "iridium/version.h"
+#include "runtime/rendezvous_hello.h"
+#include "runtime/rendezvous_leader.h"
+#include "runtime/runtime_directory.h"
+#include "runtime/socket.h"
+
+namespace iridium {
+namespace {
+
+/// A rank other than 0. One attempt is one connection; a leader that goes before its first word
+/// belonged to an earlier context, and the next one is waited for.
+class Follower {
+ public:
+  Follower(const Job& job, std::string path, const Deadline& deadline,
+           const std::function<void(std::string_view)>& on_step)
+      : job_(job), path_(std::move(path)), deadline_(deadline), on_step_(on_step) {}
+
+  Rendezvous run() {
+    auto pause = std::chrono::microseconds(100);
+    while (!deadline_.expired()) {
+      if (auto connection = connect_to(path_)) {
+        check_owner(*connection);
+        if (auto result = attend(std::move(*connection))) return std::move(*result);
+      }
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause * 2, std::chrono::microseconds(5000));
+    }
+    throw Error(Errc::timeout,
+                fmt::format("rank 0 did not come within {} at step rendezvous: nobody leads at {}, "
+                            "as rank {} saw it",
+                            format_seconds(deadline_.timeout()), path_, job_.rank),
+                {0});
+  }
+
+ private:
+  void check_owner(const FileDescriptor& connection) const {
+    const PeerIdentity leader = identify_peer(connection);
+    if (leader.user != ::geteuid())
+      throw Error(Errc::permission, fmt::format("the socket {} belongs to user {}, not to user {}",
+                                                path_, leader.user, ::geteuid()));
+  }
+
+  /// None when the leader went without a word.
+  std::optional<Rendezvous> attend(FileDescriptor connection) {
+    Rendezvous result;
+    result.links.resize(static_cast<std::size_t>(job_.size));
+    result.links[0].socket = std::move(connection);
+    const FileDescriptor& leader = result.links[0].socket;
+    MessageReader& reader = result.links[0].reader;
+    const Hello hello = {protocol_version, job_.rank, job_.size, job_.token, version()};
+    if (send_message(leader, encode(hello), deadline_) != SendResult::sent) return std::nullopt;
+
+    heard_ = false;
+    int links_left = job_.size - 2;
+    const auto complete = [&] { return result.context_id != 0 && links_left == 0; };
+    while (!complete()) {
+      pollfd event = {leader.get(), POLLIN, 0};
+      if (::poll(&event, 1, deadline_.left_ms()) == 0) give_up(leader);
+      const ReadResult state = read_available(leader, reader);
+      while (!complete()) {
+        auto message = reader.next();
+        if (!message) break;
+        heard_ = true;
+        if (take(std::move(*message), result)) --links_left;
+      }
+      if (complete() || state == ReadResult::open) continue;
+      if (!heard_) return std::nullopt;
+      throw Error(Errc::peer_lost,
+                  fmt::format("lost rank 0 at step {}: its connection closed", step_), {0});
+    }
+    return result;
+  }
+
+  /// True when the message brought a link.
+  bool take(Message message, Rendezvous& result) {
+    PayloadReader reader(message.payload);
+    switch (message.type) {
+      case MessageType::waiting: {
+        missing_.clear();
+        const auto count = reader.number<std::uint32_t>();
+        for (std::uint32_t i = 0; i < count; ++i) missing_.push_back(reader.number<std::int32_t>());
+        return false;
+      }
+      case MessageType::refused:
+        throw decode_fault(message.payload).error();
+      case MessageType::welcome:
+        result.context_id = reader.number<std::uint64_t>();
+        step_ = "links";
+        on_step_(step_);
+        return false;
+      case MessageType::link: {
+        const auto peer = reader.number<std::uint32_t>();
+        if (peer == 0 || peer >= result.links.size() || !message.descriptor ||
+            result.links[peer].socket)
+          throw Error(Errc::protocol,
+                      fmt::format("rank 0 sent a link to rank {} that makes no sense", peer));
+        result.links[peer].socket = std::move(message.descriptor);
+        return true;
+      }
+      default:
+        throw Error(Errc::protocol, fmt::format("message type {} has no place in a rendezvous",
+                                                static_cast<int>(message.type)));
+    }
+  }
+
+  /// Tells the leader, so that all ranks fail with the same reason, and throws it.
+  [[noreturn]] void give_up(const FileDescriptor& leader) const {
+    const std::vector<int> absent = missing_.empty() ? std::vector{0} : missing_;
+    const Fault fault = {
+        Errc::timeout,
+        fmt::format("{} did not come within {} at step {}, as rank {} saw it", list_ranks(absent),
+                    format_seconds(deadline_.timeout()), step_, job_.rank),
+        absent};
+    Message message;
+    message.type = MessageType::fault;
+    message.payload = encode(fault);
+    send_message(leader, message, Deadline(std::chrono::milliseconds(50)));
+    throw fault.error();
+  }
+
+  const Job& job_;
+  std::string path_;
+  const Deadline& deadline_;
+  const std::function<void(std::string_view)>& on_step_;
+  bool heard_ = false;
+  std::vector<int> missing_;
+  std::string_view step_ = "rendezvous";
+};
+
+}  // namespace
+
+Message encode(const Hello& hello) {
+  Message message;
+  message.type = MessageType::hello;
+  message.payload = PayloadWriter()
+                        .number(hello.protocol)
+                        .number(static_cast<std::int32_t>(hello.rank))
+                        .number(static_cast<std::int32_t>(hello.size))
+                        .text(hello.token)
+                        .text(hello.version)
+                        .take();
+  return message;
+}
+
+Hello decode_hello(const Message& message) {
+  if (message.type != MessageType::hello)
+    throw Error(Errc::protocol, fmt::format("expected a hello, got message type {}",
+                                            static_cast<int>(message.type)));
+  PayloadReader reader(message.payload);
+  Hello hello;
+  hello.protocol = reader.number<std::uint32_t>();
+  hello.rank = reader.number<std::int32_t>();
+  hello.size = reader.number<std::int32_t>();
+  hello.token = reader.text();
+  hello.version = reader.text();
+  return hello;
+}
+
+std::string rendezvous_path(const Job& job, const std::string& context_name) {
+  return fmt::format("{}/{:016x}.sock", runtime_directory(),
+                     hash_text(job.rendezvous + '\n' + context_name));
+}
+
+Rendezvous meet(const Job& job, const std::string& context_name, const Deadline& deadline,
+                const std::function<void(std::string_view)>& on_step) {
+  const std::string path = rendezvous_path(job, context_name);
+  log(LogLevel::debug, job.rank, "rendezvous of {} ranks at {}", job.size, path);
+  on_step("rendezvous");
+  return job.rank == 0 ? lead(job, path, deadline, on_step)
+                       : Follower(job, path, deadline, on_step).run();
+}
+
+}  // namespace iridium

@@ -1,0 +1,18 @@
+// Rank 0's side of the rendezvous.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/deadline.h"
+#include "iridium/bootstrap.h"
+#include "runtime/rendezvous.h"
+
+namespace iridium {
+
+/// Waits at `path` for every other rank, then hands out the links.
+Rendezvous lead(const Job& job, const std::string& path, const Deadline& deadline,
+                const std::function<void(std::string_view)>& on_step);
+
+}  // namespace iridium

@@ -1,0 +1,160 @@
+#include "iridium/team.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/text.h"
+#include "iridium/errors.h"
+#include "runtime/team_state.h"
+
+namespace iridium {
+namespace detail {
+namespace {
+
+void check_ranks(const std::vector<int>& ranks, int size) {
+  if (ranks.empty()) throw Error(Errc::invalid_argument, "make_team: the list of ranks is empty");
+  std::vector<bool> seen(static_cast<std::size_t>(size), false);
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= size)
+      throw Error(
+          Errc::invalid_argument,
+          fmt::format("make_team: rank {} does not exist: the job has {} ranks", rank, size));
+    if (seen[static_cast<std::size_t>(rank)])
+      throw Error(Errc::invalid_argument,
+                  fmt::format("make_team: rank {} stands twice in the list {}", rank,
+                              fmt::join(ranks, ", ")));
+    seen[static_cast<std::size_t>(rank)] = true;
+  }
+}
+
+}  // namespace
+
+TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
+                     const TeamOptions& options)
+    : core_(std::move(core)) {
+  check_ranks(ranks, core_->size());
+  lay_out_lane(static_cast<int>(ranks.size()), options);
+  const std::string call = fmt::format("make_team({})", fmt::join(ranks, ", "));
+  core_->refuse_capture(call);
+
+  std::vector<TeamTerms> terms;
+  std::vector<int> everyone;
+  for (const Contribution& part : core_->exchange_all(call, {encode(core_->terms(options)), {}})) {
+    everyone.push_back(static_cast<int>(terms.size()));
+    terms.push_back(decode_terms(part.data));
+  }
+  channel_.id = core_->next_channel_id();
+  channel_.name = options.name.empty() ? fmt::format("team {}", channel_.id)
+                                       : fmt::format("team {}", options.name);
+  TeamOptions agreed = options;
+  agreed.max_blocks = max_blocks_ = reconcile(everyone, terms).max_blocks;
+  layout_ = lay_out_lane(static_cast<int>(ranks.size()), agreed);
+  lane_ = core_->allocate(layout_.bytes, OffsetAllocator::granule);
+
+  const auto self = std::find(ranks.begin(), ranks.end(), core_->rank());
+  if (self != ranks.end()) place_ = static_cast<int>(self - ranks.begin());
+  channel_.members = std::move(ranks);
+  if (place_ >= 0) {
+    core_->backend().zero(lane_->data(), layout_.bytes);
+    core_->mailbox().open(channel_.id);
+  }
+  // Nobody signals into a lane that is not zero yet.
+  core_->exchange_all(call + ": lane is ready", {});
+}
+
+TeamState::~TeamState() {
+  core_->mailbox().close(channel_.id);
+}
+
+void TeamState::require_member(const std::string& call) const {
+  if (place_ < 0)
+    throw Error(Errc::not_a_member, fmt::format("{}: rank {} is not in {}, which has {}", call,
+                                                core_->rank(), name(), list_ranks(ranks())));
+}
+
+std::vector<Contribution> TeamState::exchange(const std::string& call, Bytes mine) {
+  require_member(call);
+  core_->refuse_capture(call);
+  return core_->exchange(channel_, call, {std::move(mine), {}});
+}
+
+}  // namespace detail
+
+Team::Team(std::shared_ptr<detail::TeamState> state) : state_(std::move(state)) {}
+
+int Team::rank() const {
+  state_->require_member("rank");
+  return state_->place();
+}
+
+int Team::size() const {
+  return static_cast<int>(state_->ranks().size());
+}
+bool Team::is_member() const {
+  return state_->place() >= 0;
+}
+const std::vector<int>& Team::ranks() const {
+  return state_->ranks();
+}
+const std::string& Team::name() const {
+  return state_->name();
+}
+int Team::max_blocks() const {
+  return state_->max_blocks();
+}
+
+void Team::barrier() {
+  state_->exchange("barrier", {});
+}
+
+namespace {
+
+void check_bytes(const char* call, std::size_t bytes) {
+  if (bytes > Team::max_host_bytes)
+    throw Error(Errc::invalid_argument,
+                fmt::format("{} of {}: the limit is {}; larger data goes through the heap", call,
+                            format_bytes(bytes), format_bytes(Team::max_host_bytes)));
+}
+
+}  // namespace
+
+void Team::broadcast_bytes(std::span<std::byte> bytes, int root) {
+  state_->require_member("broadcast");
+  check_bytes("broadcast", bytes.size());
+  if (root < 0 || root >= size())
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("broadcast: root {} does not exist: {} has {} members", root, name(), size()));
+  Bytes mine;
+  if (root == state_->place()) mine.assign(bytes.begin(), bytes.end());
+  const auto parts = state_->exchange(
+      fmt::format("broadcast({} bytes from place {})", bytes.size(), root), std::move(mine));
+  const Bytes& value = parts[static_cast<std::size_t>(root)].data;
+  if (value.size() != bytes.size())
+    throw Error(Errc::protocol, "broadcast: the root sent another number of bytes");
+  std::copy(value.begin(), value.end(), bytes.begin());
+}
+
+void Team::all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) {
+  state_->require_member("all_gather");
+  check_bytes("all_gather", mine.size());
+  if (all.size() != mine.size() * static_cast<std::size_t>(size()))
+    throw Error(Errc::invalid_argument,
+                fmt::format("all_gather: the output has {} bytes; {} members with {} bytes each "
+                            "need {}",
+                            all.size(), size(), mine.size(),
+                            mine.size() * static_cast<std::size_t>(size())));
+  const auto parts = state_->exchange(fmt::format("all_gather({} bytes)", mine.size()),
+                                      Bytes(mine.begin(), mine.end()));
+  auto to = all.begin();
+  for (const Contribution& part : parts) {
+    if (part.data.size() != mine.size())
+      throw Error(Errc::protocol, "all_gather: a rank sent another number of bytes");
+    to = std::copy(part.data.begin(), part.data.end(), to);
+  }
+}
+
+}  // namespace iridium

@@ -1,0 +1,77 @@
+// Runs the built command line as a user would.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/descriptor.h"
+
+namespace iridium::cli {
+
+/// How a command ended and what it printed.
+struct CommandResult {
+  int status = -1;  ///< 128 + signal when a signal ended it
+  std::string output;
+  std::string error;
+};
+
+/// What a command is started with besides its arguments.
+struct CommandOptions {
+  bool error_to_output = false;  ///< standard error goes where standard output goes
+  int ignored_signal = 0;        ///< a signal it is started to ignore
+};
+
+/// The command line, running. Whatever it waits for fails the test after half a minute.
+class Command {
+ public:
+  explicit Command(const std::vector<std::string>& arguments, const CommandOptions& options = {});
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+  ~Command();
+
+  void send_signal(int signal) const;
+  /// Writes to its standard input.
+  void write_input(const std::string& text) const;
+  /// The next line of its standard output, without the newline.
+  std::string read_line();
+  /// Stops reading its standard output.
+  void close_output() { output_.reset(); }
+  /// Closes its standard input, and reads what it prints until it ends.
+  CommandResult wait();
+  /// Waits until it ends without reading what it prints.
+  int wait_without_reading();
+
+ private:
+  void read_both();
+
+  pid_t process_ = -1;
+  Descriptor input_;
+  Descriptor output_;
+  Descriptor error_;
+  CommandResult result_;
+};
+
+/// Runs the command line to its end.
+CommandResult run_command(const std::vector<std::string>& arguments, const std::string& input = {});
+
+/// `iridium run` with `options` of a shell script on `ranks` ranks.
+std::vector<std::string> run_script(int ranks, const std::string& script,
+                                    const std::vector<std::string>& options = {});
+
+/// The lines of `text`, sorted: what ranks print comes in any order.
+std::vector<std::string> sorted_lines(const std::string& text);
+
+/// A pipe that every process started during its life inherits, to see when all of them are gone.
+class Lifeline {
+ public:
+  Lifeline();
+  /// Whether all processes that hold it end before the test's patience does.
+  bool is_cut();
+
+ private:
+  Pipe pipe_;
+};
+
+}  // namespace iridium::cli

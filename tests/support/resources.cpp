@@ -1,0 +1,46 @@
+#include "support/resources.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/system_error.h"
+
+namespace iridium::test {
+
+std::vector<std::string> files_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    names.push_back(entry.path().filename());
+  return names;
+}
+
+std::size_t open_descriptors() {
+  return files_in("/proc/self/fd").size();
+}
+std::size_t threads() {
+  return files_in("/proc/self/task").size();
+}
+
+std::size_t segment_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("iridium-segment") != std::string::npos) ++count;
+  return count;
+}
+
+ScopedRuntimeDirectory::ScopedRuntimeDirectory() {
+  std::string name = "/tmp/iridium-test-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) throw system_error("mkdtemp");
+  path_ = name;
+  ::setenv("IRIDIUM_RUNTIME_DIR", path_.c_str(), 1);
+}
+
+ScopedRuntimeDirectory::~ScopedRuntimeDirectory() {
+  ::unsetenv("IRIDIUM_RUNTIME_DIR");
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace iridium::test

@@ -1,0 +1,32 @@
+// What a process holds, to find leaks.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace iridium::test {
+
+std::size_t open_descriptors();
+/// Mappings of Iridium's segments in this process.
+std::size_t segment_mappings();
+std::size_t threads();
+/// Names in a directory.
+std::vector<std::string> files_in(const std::string& directory);
+
+/// A private directory, set as IRIDIUM_RUNTIME_DIR for this process and its children while the
+/// object lives.
+class ScopedRuntimeDirectory {
+ public:
+  ScopedRuntimeDirectory();
+  ~ScopedRuntimeDirectory();
+  ScopedRuntimeDirectory(const ScopedRuntimeDirectory&) = delete;
+  ScopedRuntimeDirectory& operator=(const ScopedRuntimeDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace iridium::test
