@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ TIDY = "clang-tidy-19"
 FOLDERS = ("src", "cli", "examples", "tests")
 BUILD = ROOT / "build"
 CACHE = BUILD / "lint-cache"
+FINDING = re.compile(r"^(?=[^\s|]+:\d+:\d+: (?:error|warning): )", re.MULTILINE)
 
 
 class Hasher:
@@ -77,14 +79,19 @@ def main():
     if not keys:
         sys.exit("tidy: build/compile_commands.json names none of the project's files")
     todo = [path for path, key in keys.items() if not (CACHE / key).exists()]
-    failed = 0
+    failed, seen = 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, (good, text) in zip(todo, pool.map(check, todo)):
             if good:
                 (CACHE / keys[path]).touch()
             else:
                 failed += 1
-                print(text, flush=True)
+                # A header's findings come up again with every file that includes it.
+                for finding in FINDING.split(text):
+                    finding = finding.strip()
+                    if finding not in seen:
+                        print(finding)
+                    seen.add(finding)
     print(f"tidy: {len(keys)} files, {len(keys) - len(todo)} unchanged, {failed} with findings")
     sys.exit(1 if failed else 0)
 

@@ -77,19 +77,22 @@ TEST(Launcher, LosesNothingOfLongLines) {
 
 TEST(Launcher, NeverMixesLinesOfOutputAndErrorThatShareAPipe) {
   const std::string script =
-      "line() { head -c 30000 /dev/zero | tr '\\0' $1; echo; }\n"
-      "for i in 1 2 3; do line a; line b >&2; done";
+      "lines() { for i in 1 2 3 4 5 6; do head -c 30000 /dev/zero | tr '\\0' $1; echo; done; }\n"
+      "lines a & lines b >&2; wait";
   Command command(run_script(2, script), {.error_to_output = true});
   const CommandResult result = command.wait();
   const Lines lines = sorted_lines(result.output);
-  ASSERT_EQ(lines.size(), 12u);
+  ASSERT_EQ(lines.size(), 24u);
   for (const std::string& line : lines) EXPECT_EQ(line.substr(4), std::string(30000, line[4]));
 }
 
 TEST(Launcher, GivesStandardInputToRankZeroOnly) {
-  const CommandResult result = run_command({"run", "-n", "3", "cat"}, "one\ntwo\n");
+  Command command(run_script(3, "[ $IRIDIUM_RANK = 0 ] || readlink /proc/self/fd/0; cat"));
+  command.write_input("one\ntwo\n");
+  const CommandResult result = command.wait();
   EXPECT_EQ(result.status, 0);
-  EXPECT_EQ(result.output, "[0] one\n[0] two\n");
+  EXPECT_EQ(sorted_lines(result.output),
+            (Lines{"[0] one", "[0] two", "[1] /dev/null", "[2] /dev/null"}));
 }
 
 TEST(Launcher, SaysWhenAProgramIsNotFound) {
@@ -109,6 +112,13 @@ TEST(Launcher, ReturnsTheStatusOfARankThatFails) {
   const CommandResult result = run_command(run_script(1, "echo last words >&2; exit 3"));
   EXPECT_EQ(result.status, 3);
   EXPECT_EQ(result.error, "[0] last words\niridium run: rank 0 exited with status 3\n");
+}
+
+TEST(Launcher, SaysThatARankFailedBehindAllThatTheRankSaid) {
+  const CommandResult result = run_command(run_script(1, "yes x | head -c 60000 >&2; exit 3"));
+  std::string expected;
+  for (int i = 0; i < 30000; ++i) expected += "[0] x\n";
+  EXPECT_EQ(result.error, expected + "iridium run: rank 0 exited with status 3\n");
 }
 
 TEST(Launcher, ReturnsTheSignalOfARankThatIsKilled) {
@@ -228,7 +238,7 @@ TEST(Launcher, DoesNotWaitForProcessesThatRanksLeaveBehind) {
 
 TEST(Launcher, LeavesNoRankBehindWhenKilled) {
   Lifeline lifeline;
-  Command command(run_script(2, "echo ready; exec sleep 1000"));
+  Command command(run_script(2, "trap '' TERM INT HUP; echo ready; exec sleep 1000"));
   command.read_line();
   command.read_line();
   command.send_signal(SIGKILL);

@@ -159,4 +159,33 @@ void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error("requirement failed: " + what);
 }
 
+Error require_error(Errc code, const std::vector<int>& ranks, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    require(error.code() == code,
+            "expected the error " + std::string(name(code)) + ", got: " + error.what());
+    require(ranks.empty() || error.ranks() == ranks,
+            std::string("an error that names other ranks: ") + error.what());
+    return error;
+  }
+  throw std::runtime_error("expected the error " + std::string(name(code)) +
+                           ", and nothing was thrown");
+}
+
+std::string name(const Ranks& ranks) {
+  return std::to_string(ranks.size) + "_" + name(ranks.kind);
+}
+
+std::vector<Ranks> both_kinds(int size) {
+  return {{RankKind::threads, size}, {RankKind::processes, size}};
+}
+
+std::vector<Ranks> all_ranks() {
+  std::vector<Ranks> all;
+  for (const int size : {1, 2, 3, 4, 8})
+    for (const Ranks& ranks : both_kinds(size)) all.push_back(ranks);
+  return all;
+}
+
 }  // namespace iridium::test

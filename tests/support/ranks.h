@@ -58,5 +58,22 @@ bool run_as_rank(int argc, char** argv, int& status);
 
 /// Throws when `condition` does not hold: how a scenario fails.
 void require(bool condition, const std::string& what);
+/// Throws unless `body` throws an `Error` with this code and, unless empty, these ranks; returns
+/// it.
+Error require_error(Errc code, const std::vector<int>& ranks, const std::function<void()>& body);
+
+/// A timeout for tests in which a rank stays away: long enough for everything that does work.
+inline constexpr std::chrono::milliseconds short_timeout{3000};
+
+/// One kind of ranks and a number of them: the parameter of tests that must hold for all.
+struct Ranks {
+  RankKind kind;
+  int size;
+};
+std::string name(const Ranks& ranks);
+/// Threads and processes, 1, 2, 3, 4 and 8 of them.
+std::vector<Ranks> all_ranks();
+/// Threads and processes, `size` of them.
+std::vector<Ranks> both_kinds(int size);
 
 }  // namespace iridium::test

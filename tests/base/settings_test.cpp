@@ -1,0 +1,219 @@
+#include "base/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "support/ranks.h"
+
+namespace iridium {
+namespace {
+
+using std::chrono::milliseconds;
+using test::expect_error;
+
+Environment environment_with(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const char* variable) -> std::optional<std::string> {
+    const auto found = values.find(variable);
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+void expect_bad_value(const char* variable, const std::string& value,
+                      const std::function<void(const Environment&)>& read) {
+  const Error error = expect_error(Errc::invalid_argument,
+                                   [&] { read(environment_with({{variable, value}})); });
+  const std::string message = error.what();
+  EXPECT_NE(message.find(variable), std::string::npos) << message;
+  EXPECT_NE(message.find("'" + value + "'"), std::string::npos) << message;
+}
+
+/// Every variable that src/base/settings.h names.
+std::set<std::string> named_variables() {
+  std::ifstream file(IRIDIUM_SETTINGS_HEADER);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::regex variable("\"(IRIDIUM_[A-Z_]+)\"");
+  std::set<std::string> names;
+  for (std::sregex_iterator match(text.begin(), text.end(), variable); match != std::sregex_iterator();
+       ++match)
+    names.insert((*match)[1]);
+  return names;
+}
+
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~ScopedVariable() { ::unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(Settings, BackendIsReadOrChosen) {
+  EXPECT_EQ(backend_setting(environment_with({})), std::nullopt);
+  EXPECT_EQ(backend_setting(environment_with({{variables::backend, "auto"}})), std::nullopt);
+  EXPECT_EQ(backend_setting(environment_with({{variables::backend, "host"}})), BackendKind::host);
+  EXPECT_EQ(backend_setting(environment_with({{variables::backend, "cuda"}})), BackendKind::cuda);
+  EXPECT_EQ(backend_setting(environment_with({{variables::backend, "hip"}})), BackendKind::hip);
+}
+
+TEST(Settings, BadBackendNamesVariableAndValue) {
+  for (const char* value : {"Host", "rocm", " host"})
+    expect_bad_value(variables::backend, value,
+                     [](const Environment& environment) { backend_setting(environment); });
+}
+
+TEST(Settings, HeapBytesAreReadOrDefault) {
+  EXPECT_EQ(heap_bytes_setting(environment_with({})), default_heap_bytes);
+  EXPECT_EQ(heap_bytes_setting(environment_with({{variables::heap_bytes, "1"}})), 1u);
+  EXPECT_EQ(heap_bytes_setting(environment_with({{variables::heap_bytes, "64M"}})), 64u << 20);
+}
+
+TEST(Settings, BadHeapBytesNameVariableAndValue) {
+  for (const char* value : {"0", "0K", "-1", "64MB", "lots", "1.5G", " 1", "18446744073709551616"})
+    expect_bad_value(variables::heap_bytes, value,
+                     [](const Environment& environment) { heap_bytes_setting(environment); });
+}
+
+TEST(Settings, TimeoutIsReadOrDefault) {
+  EXPECT_EQ(timeout_setting(environment_with({})), default_timeout);
+  EXPECT_EQ(timeout_setting(environment_with({{variables::timeout, "2"}})), milliseconds(2000));
+  EXPECT_EQ(timeout_setting(environment_with({{variables::timeout, "0.25"}})), milliseconds(250));
+}
+
+TEST(Settings, BadTimeoutNamesVariableAndValue) {
+  for (const char* value : {"0", "-3", "30s", "soon", "1e9", "nan", "99999999999"})
+    expect_bad_value(variables::timeout, value,
+                     [](const Environment& environment) { timeout_setting(environment); });
+}
+
+TEST(Settings, CheckedModeIsOffOrOn) {
+  EXPECT_FALSE(checked_setting(environment_with({})));
+  EXPECT_FALSE(checked_setting(environment_with({{variables::checked, "0"}})));
+  EXPECT_TRUE(checked_setting(environment_with({{variables::checked, "1"}})));
+}
+
+TEST(Settings, BadCheckedModeNamesVariableAndValue) {
+  for (const char* value : {"true", "2", "yes", "01", "1 "})
+    expect_bad_value(variables::checked, value,
+                     [](const Environment& environment) { checked_setting(environment); });
+}
+
+TEST(Settings, RuntimeDirectoryIsTakenAsItIs) {
+  EXPECT_EQ(runtime_dir_setting(environment_with({})), "");
+  EXPECT_EQ(runtime_dir_setting(environment_with({{variables::runtime_dir, "/some/where"}})),
+            "/some/where");
+}
+
+TEST(Settings, ReadersLookAtTheirOwnVariableOnly) {
+  const auto others = [](const char* own) {
+    return [own](const char* variable) -> std::optional<std::string> {
+      if (std::string(variable) == own) return std::nullopt;
+      return "not a value";
+    };
+  };
+  EXPECT_EQ(backend_setting(others(variables::backend)), std::nullopt);
+  EXPECT_EQ(heap_bytes_setting(others(variables::heap_bytes)), default_heap_bytes);
+  EXPECT_EQ(timeout_setting(others(variables::timeout)), default_timeout);
+  EXPECT_FALSE(checked_setting(others(variables::checked)));
+  EXPECT_EQ(runtime_dir_setting(others(variables::runtime_dir)), "");
+}
+
+TEST(Settings, ProcessEnvironmentTakesEmptyAsAbsent) {
+  constexpr const char* name = "IRIDIUM_TEST_VARIABLE";
+  EXPECT_EQ(process_environment(name), std::nullopt);
+  {
+    const ScopedVariable set(name, "value");
+    EXPECT_EQ(process_environment(name), "value");
+  }
+  const ScopedVariable empty(name, "");
+  EXPECT_EQ(process_environment(name), std::nullopt);
+}
+
+TEST(Settings, EmptyVariablesOfTheProcessMeanTheDefault) {
+  const ScopedVariable backend(variables::backend, "");
+  const ScopedVariable heap_bytes(variables::heap_bytes, "");
+  const ScopedVariable timeout(variables::timeout, "");
+  const ScopedVariable checked(variables::checked, "");
+  EXPECT_EQ(backend_setting(process_environment), std::nullopt);
+  EXPECT_EQ(heap_bytes_setting(process_environment), default_heap_bytes);
+  EXPECT_EQ(timeout_setting(process_environment), default_timeout);
+  EXPECT_FALSE(checked_setting(process_environment));
+}
+
+TEST(SettingsTable, HasEveryVariableThatIsRead) {
+  const std::set<std::string> named = named_variables();
+  ASSERT_TRUE(named.contains(variables::backend)) << "the header was not read";
+  std::set<std::string> in_table;
+  for (const Setting& row : settings())
+    if (!row.variable.empty()) in_table.emplace(row.variable);
+  EXPECT_EQ(in_table, named);
+}
+
+TEST(SettingsTable, NamesNothingTwice) {
+  std::multiset<std::string_view> names;
+  for (const Setting& row : settings())
+    for (const std::string_view name : {row.option, row.flag, row.variable})
+      if (!name.empty()) names.insert(name);
+  for (const std::string_view name : names) EXPECT_EQ(names.count(name), 1u) << name;
+}
+
+TEST(SettingsTable, RowsAreWhole) {
+  for (const Setting& row : settings()) {
+    EXPECT_FALSE(row.option.empty() && row.flag.empty() && row.variable.empty()) << row.meaning;
+    EXPECT_FALSE(row.default_value.empty()) << row.meaning;
+    EXPECT_TRUE(row.meaning.ends_with('.')) << row.meaning;
+    EXPECT_EQ(row.meaning.find('|'), std::string_view::npos) << row.meaning;
+    EXPECT_EQ(row.meaning.find('\n'), std::string_view::npos) << row.meaning;
+  }
+}
+
+TEST(SettingsTable, DefaultsAreThoseOfTheCode) {
+  const auto default_of = [](const char* variable) {
+    const auto rows = settings();
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Setting& s) { return s.variable == variable; });
+    return row == rows.end() ? std::string() : std::string(row->default_value);
+  };
+  const Environment defaults = environment_with(
+      {{variables::backend, default_of(variables::backend)},
+       {variables::heap_bytes, default_of(variables::heap_bytes)},
+       {variables::timeout, default_of(variables::timeout)},
+       {variables::checked, default_of(variables::checked)}});
+  const Environment nothing = environment_with({});
+  EXPECT_EQ(backend_setting(defaults), backend_setting(nothing));
+  EXPECT_EQ(heap_bytes_setting(defaults), heap_bytes_setting(nothing));
+  EXPECT_EQ(timeout_setting(defaults), timeout_setting(nothing));
+  EXPECT_EQ(checked_setting(defaults), checked_setting(nothing));
+}
+
+TEST(SettingsTable, MarkdownHasFiveColumnsAndARowPerSetting) {
+  std::istringstream text(settings_markdown());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), settings().size() + 2);
+  EXPECT_EQ(lines[1], "| --- | --- | --- | --- | --- |");
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(line.starts_with("| ") && line.ends_with(" |")) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 6) << line;
+  }
+  for (std::size_t i = 0; i < settings().size(); ++i) {
+    const Setting& row = settings()[i];
+    for (const std::string_view cell : {row.option, row.flag, row.variable, row.meaning})
+      EXPECT_NE(lines[i + 2].find(cell), std::string::npos) << lines[i + 2];
+  }
+}
+
+}  // namespace
+}  // namespace iridium

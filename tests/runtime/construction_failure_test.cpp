@@ -1,0 +1,112 @@
+// A rank killed with SIGKILL in every phase of its construction.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+#include <tuple>
+
+#include "support/ranks.h"
+#include "support/resources.h"
+
+namespace iridium::test {
+namespace {
+
+constexpr const char* step_variable = "IRIDIUM_TEST_STEP";
+constexpr const char* victim_variable = "IRIDIUM_TEST_VICTIM";
+
+int victim() {
+  return std::atoi(std::getenv(victim_variable));
+}
+
+/// What the survivors must see: a rank that dies before it said hello was never there.
+IR_SCENARIO(killed_at_step) {
+  const std::string fatal_step = std::getenv(step_variable);
+  ContextOptions options = {.timeout = short_timeout};
+  if (job.rank == victim())
+    options.on_step = [&](std::string_view step) {
+      if (step == fatal_step) ::kill(::getpid(), SIGKILL);
+    };
+  const Errc expected = fatal_step == "rendezvous" ? Errc::timeout : Errc::peer_lost;
+  require_error(expected, {victim()}, [&] {
+    Context context(job, options);
+    context.barrier();
+  });
+}
+
+class KilledAtStep : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+INSTANTIATE_TEST_SUITE_P(Steps, KilledAtStep,
+                         ::testing::Combine(::testing::Values("rendezvous", "links", "segments",
+                                                              "window", "world"),
+                                            ::testing::Values(0, 2)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param)) + "_rank_" +
+                                  std::to_string(std::get<1>(test.param));
+                         });
+
+TEST_P(KilledAtStep, SurvivorsNameTheDead) {
+  const ScopedRuntimeDirectory directory;
+  const auto [step, rank] = GetParam();
+  ::setenv(step_variable, step, 1);
+  ::setenv(victim_variable, std::to_string(rank).c_str(), 1);
+  auto results = run_ranks(RankKind::processes, "killed_at_step", 4);
+  auto& dead = results[static_cast<std::size_t>(rank)];
+  EXPECT_EQ(dead.signal, SIGKILL) << dead.error;
+  dead = {};
+  expect_all_ok(results);
+  // Only a leader that died at its post leaves its socket behind; the next leader of the same name
+  // removes it.
+  const bool may_leave_files = rank == 0 && std::string(step) == "rendezvous";
+  EXPECT_TRUE(may_leave_files || files_in(directory.path()).empty());
+}
+
+IR_SCENARIO(killed_while_waiting) {
+  // Rank 3 comes when rank 2 is dead and the others know.
+  if (job.rank == 2)
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+  if (job.rank == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  const ContextOptions options = {.timeout = short_timeout};
+  const Errc expected = job.rank == 3 ? Errc::timeout : Errc::peer_lost;
+  require_error(expected, {job.rank == 3 ? 0 : 2}, [&] { Context context(job, options); });
+}
+
+TEST(KilledWhileWaiting, OthersAreToldAtOnce) {
+  auto results = run_ranks(RankKind::processes, "killed_while_waiting", 4);
+  EXPECT_EQ(results[2].signal, SIGKILL);
+  results[2] = {};
+  expect_all_ok(results);
+}
+
+IR_SCENARIO(leads_and_dies) {
+  Context context(job, {.timeout = std::chrono::seconds(60)});
+}
+
+IR_SCENARIO(leads_after_the_dead) {
+  Context context(job);
+  context.barrier();
+}
+
+TEST(KilledLeader, ItsSocketDoesNotDisturbTheNext) {
+  const ScopedRuntimeDirectory directory;
+  const auto jobs = make_local_jobs(2);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(1);  // ends the process like a kill: nothing is cleaned up
+    leads_and_dies_scenario(jobs[0]);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_FALSE(files_in(directory.path()).empty());
+  expect_all_ok(run_ranks(RankKind::processes, "leads_after_the_dead", jobs));
+  EXPECT_TRUE(files_in(directory.path()).empty());
+}
+
+}  // namespace
+}  // namespace iridium::test

@@ -1,0 +1,186 @@
+// The control plane against bytes that are not Iridium's.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "runtime/rendezvous.h"
+#include "runtime/rendezvous_hello.h"
+#include "runtime/socket.h"
+#include "runtime/unix_control_plane.h"
+#include "support/ranks.h"
+#include "support/resources.h"
+
+namespace iridium::test {
+namespace {
+
+/// Remembers what the control thread says.
+class Recorder final : public ControlListener {
+ public:
+  void on_message(int, Message) override {
+    const std::lock_guard lock(mutex_);
+    ++messages_;
+    changed_.notify_all();
+  }
+  void on_gone(int rank, const std::string& reason) override {
+    const std::lock_guard lock(mutex_);
+    gone_[rank] = reason;
+    changed_.notify_all();
+  }
+
+  std::string wait_for_gone(int rank) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(30), [&] { return gone_.contains(rank); });
+    return gone_.contains(rank) ? gone_[rank] : "still there";
+  }
+  bool wait_for_messages(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return messages_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int messages_ = 0;
+  std::map<int, std::string> gone_;
+};
+
+void write_bytes(const FileDescriptor& socket, std::span<const std::byte> bytes) {
+  ASSERT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+struct Plane {
+  Recorder recorder;
+  FileDescriptor peer;  ///< the test's end of the link to rank 1
+  std::unique_ptr<ControlPlane> plane;
+
+  Plane() {
+    auto [mine, theirs] = make_socket_pair();
+    peer = std::move(theirs);
+    std::vector<ControlLink> links(2);
+    links[1].socket = std::move(mine);
+    plane = make_unix_control_plane(0, std::move(links));
+    plane->start(recorder);
+  }
+};
+
+TEST(ControlPlaneTest, DeliversMessagesAndTellsOfTheEnd) {
+  Plane plane;
+  for (int i = 0; i < 3; ++i) write_bytes(plane.peer, encode(Message{}));
+  EXPECT_TRUE(plane.recorder.wait_for_messages(3));
+  plane.peer.reset();
+  EXPECT_EQ(plane.recorder.wait_for_gone(1), "its connection closed");
+}
+
+TEST(ControlPlaneTest, GarbageClosesTheLinkWithAReason) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 50; ++i) {
+    Plane plane;
+    Bytes garbage(24 + random() % 1000);
+    for (std::byte& byte : garbage) byte = static_cast<std::byte>(random());
+    write_bytes(plane.peer, garbage);
+    EXPECT_NE(plane.recorder.wait_for_gone(1).find("protocol: a control message starts with"),
+              std::string::npos);
+    Message message;
+    EXPECT_TRUE(plane.plane->send(1, message, Deadline(std::chrono::seconds(1))))
+        << "our side is still open";
+  }
+}
+
+TEST(ControlPlaneTest, APeerThatDoesNotReadEndsASendInTime) {
+  Plane plane;
+  Message message;
+  message.payload.resize(max_payload_bytes);
+  EXPECT_FALSE(plane.plane->send(1, message, Deadline(std::chrono::milliseconds(50))));
+}
+
+/// Waits for the leader's socket and connects.
+FileDescriptor connect_to_leader(const Job& job) {
+  const std::string path = rendezvous_path(job, "default");
+  for (int i = 0; i < 3000; ++i) {
+    if (auto connection = connect_to(path)) return std::move(*connection);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  throw std::runtime_error("no leader came");
+}
+
+TEST(RendezvousTest, StrangersDoNotDisturbIt) {
+  const ScopedRuntimeDirectory directory;
+  const auto jobs = make_local_jobs(2);
+  std::thread leader([&] {
+    Context context(jobs[0]);
+    context.barrier();
+  });
+  std::mt19937 random(11);
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 30; ++i) {
+    strangers.push_back(connect_to_leader(jobs[0]));
+    Bytes bytes = encode(encode(Hello{protocol_version, 1, 2, jobs[0].token, "0"}));
+    switch (i % 5) {
+      case 0:
+        break;  // says nothing
+      case 1:
+        bytes.resize(bytes.size() / 2);
+        break;
+      case 2:
+        for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+        break;
+      case 3:
+        bytes = encode(encode(Hello{protocol_version, 1, 2, "guess", "0"}));
+        break;
+      case 4:
+        bytes = encode(Message{});
+        break;
+      default:
+        break;
+    }
+    if (i % 5 != 0) write_bytes(strangers.back(), bytes);
+    if (i % 2 == 0) strangers.back().reset();
+  }
+  Context context(jobs[1]);
+  context.barrier();
+  leader.join();
+}
+
+TEST(RendezvousTest, AnotherVersionIsRefusedOnBothSides) {
+  const ScopedRuntimeDirectory directory;
+  const auto jobs = make_local_jobs(2);
+  std::thread other([&] {
+    const FileDescriptor leader = connect_to_leader(jobs[0]);
+    write_bytes(leader, encode(encode(Hello{protocol_version, 1, 2, jobs[0].token, "0.0.9"})));
+    MessageReader reader;
+    while (read_available(leader, reader) == ReadResult::open) std::this_thread::yield();
+    const auto message = reader.next();
+    ASSERT_TRUE(message);
+    EXPECT_EQ(message->type, MessageType::refused);
+    EXPECT_EQ(decode_fault(message->payload).code, Errc::mismatch);
+  });
+  const Error error = expect_error(Errc::mismatch, [&] { Context context(jobs[0]); });
+  EXPECT_NE(std::string(error.what()).find("rank 1 runs Iridium 0.0.9"), std::string::npos)
+      << error.what();
+  other.join();
+}
+
+TEST(RendezvousTest, AMemberThatTurnsToGarbageFailsIt) {
+  const ScopedRuntimeDirectory directory;
+  const auto jobs = make_local_jobs(3);
+  std::thread other([&] {
+    const FileDescriptor leader = connect_to_leader(jobs[0]);
+    write_bytes(leader, encode(encode(Hello{protocol_version, 1, 3, jobs[0].token, version()})));
+    const Bytes garbage(100, std::byte{0x55});
+    write_bytes(leader, garbage);
+    MessageReader reader;
+    while (read_available(leader, reader) == ReadResult::open) std::this_thread::yield();
+  });
+  const Error error = expect_error(Errc::protocol, [&] { Context context(jobs[0]); });
+  EXPECT_EQ(error.ranks(), std::vector<int>{1});
+  other.join();
+}
+
+}  // namespace
+}  // namespace iridium::test
