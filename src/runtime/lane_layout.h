@@ -13,7 +13,7 @@ struct LaneLayout {
   std::size_t counters = 0;  ///< barrier counters: one per block
   std::size_t flags = 0;     ///< barrier flags: [block][source]
   std::size_t packets = 0;   ///< [parity][source][slot], 16 bytes each; never holds anything else
-  std::size_t scratch = 0;   ///< [parity][scratch_bytes]
+  std::size_t scratch = 0;   ///< [parity][scratch_bytes]; the only part that need not start as zero
   std::size_t bytes = 0;     ///< of the whole lane
 
   bool operator==(const LaneLayout&) const = default;

@@ -58,7 +58,7 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   if (self != ranks.end()) place_ = static_cast<int>(self - ranks.begin());
   channel_.members = std::move(ranks);
   if (place_ >= 0) {
-    core_->backend().zero(lane_->data(), layout_.bytes);
+    core_->backend().zero(lane_->data(), layout_.scratch);
     core_->mailbox().open(channel_.id);
   }
   // Nobody signals into a lane that is not zero yet.

@@ -32,8 +32,8 @@ TEST(HostBackend, RefusesLargerHeapsWithBothFigures) {
   const auto backend = make_host_backend();
   const std::size_t limit = host_memory_bytes();
   for (const int ranks : {1, 2, 7, 64})
-    for (const std::size_t bytes : {limit / static_cast<std::size_t>(ranks) + 1,
-                                    std::numeric_limits<std::size_t>::max()}) {
+    for (const std::size_t bytes :
+         {limit / static_cast<std::size_t>(ranks) + 1, std::numeric_limits<std::size_t>::max()}) {
       const Error error =
           expect_error(Errc::out_of_memory, [&] { backend->check_heap(bytes, ranks); });
       const std::string message = error.what();

@@ -69,7 +69,8 @@ TEST(HostWindow, SegmentsStartAsZero) {
   const auto window = open_host_window(random_id(), 1, stride);
   window->map(0, make_segment());
   const auto bytes = bytes_of(*window, 0);
-  EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_TRUE(
+      std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST(HostWindow, OfTwoContextsShowTheSameSegment) {
@@ -179,8 +180,8 @@ TEST(HostWindow, IsNewAfterTheLastReference) {
 }
 
 TEST(HostWindow, RefusesMoreAddressesThanThereAre) {
-  const Error error = expect_error(
-      Errc::out_of_memory, [] { open_host_window(random_id(), 64, std::size_t{1} << 50); });
+  const Error error = expect_error(Errc::out_of_memory,
+                                   [] { open_host_window(random_id(), 64, std::size_t{1} << 50); });
   EXPECT_NE(std::string(error.what()).find("64 segments"), std::string::npos);
 }
 

@@ -36,8 +36,7 @@ TEST(BackendRegistry, ChoosesTheFirstThatIsAvailable) {
 TEST(BackendRegistry, RefusesABackendThatIsOffWithTheReason) {
   for (const BackendInfo& info : describe_backends()) {
     if (info.available) continue;
-    const Error error =
-        test::expect_error(Errc::unsupported, [&] { make_backend(info.kind); });
+    const Error error = test::expect_error(Errc::unsupported, [&] { make_backend(info.kind); });
     const std::string message = error.what();
     EXPECT_NE(message.find(name(info.kind)), std::string::npos) << message;
     EXPECT_NE(message.find(info.reason), std::string::npos) << message;

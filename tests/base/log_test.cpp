@@ -73,8 +73,9 @@ TEST_F(LogProcess, DebugWritesEverything) {
 }
 
 TEST_F(LogProcess, ABadVariableIsReportedAndMeansWarn) {
-  EXPECT_EXIT(write_every_level("loud"), testing::ExitedWithCode(0),
-              "'loud'.*using warn\niridium\\[3\\] error: line 1\niridium\\[3\\] warn: line 2\nend\n$");
+  EXPECT_EXIT(
+      write_every_level("loud"), testing::ExitedWithCode(0),
+      "'loud'.*using warn\niridium\\[3\\] error: line 1\niridium\\[3\\] warn: line 2\nend\n$");
 }
 
 }  // namespace

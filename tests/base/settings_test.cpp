@@ -30,8 +30,8 @@ Environment environment_with(std::map<std::string, std::string> values) {
 
 void expect_bad_value(const char* variable, const std::string& value,
                       const std::function<void(const Environment&)>& read) {
-  const Error error = expect_error(Errc::invalid_argument,
-                                   [&] { read(environment_with({{variable, value}})); });
+  const Error error =
+      expect_error(Errc::invalid_argument, [&] { read(environment_with({{variable, value}})); });
   const std::string message = error.what();
   EXPECT_NE(message.find(variable), std::string::npos) << message;
   EXPECT_NE(message.find("'" + value + "'"), std::string::npos) << message;
@@ -43,8 +43,8 @@ std::set<std::string> named_variables() {
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const std::regex variable("\"(IRIDIUM_[A-Z_]+)\"");
   std::set<std::string> names;
-  for (std::sregex_iterator match(text.begin(), text.end(), variable); match != std::sregex_iterator();
-       ++match)
+  for (std::sregex_iterator match(text.begin(), text.end(), variable);
+       match != std::sregex_iterator(); ++match)
     names.insert((*match)[1]);
   return names;
 }
@@ -186,11 +186,11 @@ TEST(SettingsTable, DefaultsAreThoseOfTheCode) {
                                   [&](const Setting& s) { return s.variable == variable; });
     return row == rows.end() ? std::string() : std::string(row->default_value);
   };
-  const Environment defaults = environment_with(
-      {{variables::backend, default_of(variables::backend)},
-       {variables::heap_bytes, default_of(variables::heap_bytes)},
-       {variables::timeout, default_of(variables::timeout)},
-       {variables::checked, default_of(variables::checked)}});
+  const Environment defaults =
+      environment_with({{variables::backend, default_of(variables::backend)},
+                        {variables::heap_bytes, default_of(variables::heap_bytes)},
+                        {variables::timeout, default_of(variables::timeout)},
+                        {variables::checked, default_of(variables::checked)}});
   const Environment nothing = environment_with({});
   EXPECT_EQ(backend_setting(defaults), backend_setting(nothing));
   EXPECT_EQ(heap_bytes_setting(defaults), heap_bytes_setting(nothing));

@@ -66,9 +66,11 @@ TEST(ParseSeconds, NeverRoundsAPositiveTimeDownToNothing) {
 }
 
 TEST(ParseSeconds, RefusesEverythingElse) {
-  for (const char* text :
-       {"", " ", " 1", "1 ", "+1", "-1", "0", "0.0", "-0", "1e3", "0x1", "1s", "1,5", "1.2.3",
-        "inf", "nan", "-inf", "infinity", "31622401", "99999999999999999999", "."})
+  for (const char* text : {"",    " ",    " 1",       "1 ",       "+1",
+                           "-1",  "0",    "0.0",      "-0",       "1e3",
+                           "0x1", "1s",   "1,5",      "1.2.3",    "inf",
+                           "nan", "-inf", "infinity", "31622401", "99999999999999999999",
+                           "."})
     EXPECT_FALSE(parse_seconds(text).has_value()) << "'" << text << "'";
   EXPECT_FALSE(parse_seconds(std::string(400, '9')).has_value());
 }

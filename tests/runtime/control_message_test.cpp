@@ -83,9 +83,9 @@ void expect_equal(const std::vector<Message>& left, const std::vector<Message>& 
 }
 
 /// The bytes of a message without payload, one of them changed.
-Bytes spoiled_at(std::size_t place, unsigned char value) {
+Bytes spoiled_at(std::size_t place, int value) {
   Bytes bytes = encode(message_of(MessageType::call, 1, 1, {}));
-  bytes[place] = std::byte{value};
+  bytes[place] = static_cast<std::byte>(value);
   return bytes;
 }
 
@@ -169,14 +169,14 @@ TEST(ControlMessages, RefuseAnotherMagic) {
 }
 
 TEST(ControlMessages, RefuseUnknownTypes) {
-  for (const unsigned char type : {0, 9, 10, 255}) {
+  for (const int type : {0, 9, 10, 255}) {
     const Error error = expect_refused(spoiled_at(type_at, type));
     EXPECT_NE(std::string(error.what()).find(std::to_string(type)), std::string::npos);
   }
 }
 
 TEST(ControlMessages, RefuseUnknownFlags) {
-  for (const unsigned char flags : {2, 3, 4, 128, 255}) expect_refused(spoiled_at(flags_at, flags));
+  for (const int flags : {2, 3, 4, 128, 255}) expect_refused(spoiled_at(flags_at, flags));
   expect_refused(spoiled_at(reserved_at, 1));
   expect_refused(spoiled_at(reserved_at + 1, 1));
 }
