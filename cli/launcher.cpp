@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace iridium::cli {
 namespace {

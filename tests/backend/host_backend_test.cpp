@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "support/ranks.h"
 
@@ -64,6 +65,24 @@ TEST(HostBackend, ZeroesExactlyWhatItIsTold) {
   make_host_backend()->zero(memory.data() + 10, 50);
   for (std::size_t i = 0; i < memory.size(); ++i)
     EXPECT_EQ(memory[i], i >= 10 && i < 60 ? std::byte{0} : std::byte{0xff}) << i;
+}
+
+TEST(HostBackend, ZeroesWholePagesAndPartsOfPagesOfASegment) {
+  const auto backend = make_host_backend();
+  const std::size_t page = backend->granularity();
+  const auto window = backend->open_window(random_id(), 1, 4 * page);
+  const FileDescriptor segment = backend->create_segment(4 * page);
+  window->map(0, segment);
+  for (const std::size_t start : {std::size_t{0}, std::size_t{1}, page - 1, page, page + 1})
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, page - 1, page, page + 1,
+                                    2 * page - 1, 2 * page, 2 * page + 1, 4 * page - start}) {
+      std::fill_n(window->segment(0), 4 * page, std::byte{0xff});
+      backend->zero(window->segment(0) + start, bytes);
+      for (std::size_t i = 0; i < 4 * page; ++i)
+        ASSERT_EQ(window->segment(0)[i],
+                  i >= start && i < start + bytes ? std::byte{0} : std::byte{0xff})
+            << "byte " << i << " after zeroing " << bytes << " at " << start;
+    }
 }
 
 TEST(HostBackend, RunsGrids) {

@@ -146,7 +146,7 @@ class RandomHeap : public testing::TestWithParam<unsigned> {
     if (!model.arrays[rank]) return;
     const std::byte* address = model.arrays[rank]->data();
     model.arrays[rank].reset();
-    ASSERT_FALSE(world_.heaps[rank]->contains(address, 0));
+    ASSERT_FALSE(world_.heaps[rank]->contains(address, 1));
   }
 
   void agree() {
