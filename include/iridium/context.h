@@ -27,7 +27,9 @@ class ContextState;
 /// What a context is made with. What is not set comes from the environment (docs/settings.md), else
 /// from defaults. Backend, heap size, timeout and checked mode must be the same on every rank.
 struct ContextOptions {
-  std::optional<BackendKind> backend = {};     ///< default: the best one present
+  std::optional<BackendKind> backend = {};  ///< default: the best one present
+  std::optional<int> device = {};           ///< the GPU to use; default: rank modulo their number
+  std::optional<Placement> placement = {};  ///< default: the device's own memory
   std::optional<std::size_t> heap_bytes = {};  ///< size of this rank's segment
   std::optional<std::chrono::milliseconds> timeout =
       {};                            ///< bound of every wait, from construction on
@@ -63,6 +65,7 @@ class Context {
   int rank() const;
   int size() const;
   BackendKind backend() const;
+  Placement placement() const;
   std::chrono::milliseconds timeout() const;
   /// The segment's size: the heap bytes asked for, rounded up to the backend's granularity.
   std::size_t heap_bytes() const;

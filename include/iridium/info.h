@@ -31,7 +31,7 @@ struct BackendInfo {
   std::vector<Capability> capabilities;
 };
 
-/// Every backend Iridium knows, best first. Creates no context and touches no device.
+/// Every backend Iridium knows, best first. Creates no context on any device.
 std::vector<BackendInfo> describe_backends();
 
 }  // namespace iridium

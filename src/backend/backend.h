@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/file_descriptor.h"
 #include "iridium/info.h"
@@ -69,11 +71,20 @@ class StreamImpl {
 
 }  // namespace detail
 
+/// Takes the end of a borrowed stream's work when nobody here names the stream any more.
+using LastWork = std::function<void(std::shared_ptr<const Marker>)>;
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual BackendKind kind() const = 0;
+  virtual Placement placement() const = 0;
+  /// Where this rank runs, in a form `check_peers` understands; empty where that does not matter.
+  virtual std::string place() const = 0;
+  /// Throws when ranks at these places (entry r is rank r's) cannot work together; warns when they
+  /// will be slow.
+  virtual void check_peers(int rank, const std::vector<std::string>& places) const = 0;
   /// Segment sizes are multiples of this.
   virtual std::size_t granularity() const = 0;
   /// Throws `out_of_memory` when `ranks` segments of `bytes` bytes cannot be had here.
@@ -91,11 +102,19 @@ class Backend {
 
   virtual std::shared_ptr<detail::StreamImpl> make_stream() = 0;
   /// Throws `invalid_argument` for a handle that is no stream of this backend.
-  virtual std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) = 0;
+  virtual std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle,
+                                                            LastWork on_last_work) = 0;
 };
 
-/// The backend asked for, else the best one present. Throws `unsupported` with the reason when it
-/// is off.
-std::unique_ptr<Backend> make_backend(std::optional<BackendKind> kind);
+/// What a rank wants to run on.
+struct BackendRequest {
+  std::optional<BackendKind> kind = {};  ///< default: the best one present
+  std::optional<int> device = {};        ///< default: the rank modulo the number of devices
+  Placement placement = Placement::device;
+  int rank = 0;
+};
+
+/// Throws `unsupported` with the reason when the backend asked for is off.
+std::unique_ptr<Backend> make_backend(const BackendRequest& request);
 
 }  // namespace iridium

@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 
+#include <string>
+
 #include "backend/backend.h"
 #include "backend/host/host_backend.h"
 #include "iridium/errors.h"
+#ifdef IRIDIUM_HAS_CUDA
+#include "backend/cuda/cuda_backend.h"
+#endif
 
 namespace iridium {
 namespace {
@@ -15,16 +20,44 @@ BackendInfo not_built(BackendKind kind) {
           .capabilities = {}};
 }
 
+#ifndef IRIDIUM_HAS_CUDA
+BackendInfo describe_cuda_backend() {
+  return not_built(BackendKind::cuda);
+}
+std::string why_no_cuda() {
+  return not_built(BackendKind::cuda).reason;
+}
+std::unique_ptr<Backend> make_cuda_backend(const BackendRequest&) {
+  return nullptr;
+}
+#endif
+
+void require_available(BackendKind kind, const std::string& why_not) {
+  if (!why_not.empty())
+    throw Error(Errc::unsupported,
+                fmt::format("backend {} cannot be used: {}", name(kind), why_not));
+}
+
 }  // namespace
 
 std::vector<BackendInfo> describe_backends() {
-  return {not_built(BackendKind::cuda), not_built(BackendKind::hip), describe_host_backend()};
+  return {describe_cuda_backend(), not_built(BackendKind::hip), describe_host_backend()};
 }
 
-std::unique_ptr<Backend> make_backend(std::optional<BackendKind> kind) {
-  if (!kind || *kind == BackendKind::host) return make_host_backend();
-  throw Error(Errc::unsupported,
-              fmt::format("backend {} cannot be used: {}", name(*kind), not_built(*kind).reason));
+std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
+  if (!request.kind)
+    return why_no_cuda().empty() ? make_cuda_backend(request) : make_host_backend();
+  switch (*request.kind) {
+    case BackendKind::cuda:
+      require_available(BackendKind::cuda, why_no_cuda());
+      return make_cuda_backend(request);
+    case BackendKind::hip:
+      require_available(BackendKind::hip, not_built(BackendKind::hip).reason);
+      break;
+    case BackendKind::host:
+      break;
+  }
+  return make_host_backend();
 }
 
 }  // namespace iridium

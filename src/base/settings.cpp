@@ -14,6 +14,11 @@ namespace {
 constexpr std::array table = {
     Setting{"ContextOptions::backend", "--backend", variables::backend, "auto",
             "Where ranks run: `host`, `cuda`, `hip`, or `auto` for the best one present."},
+    Setting{"ContextOptions::device", "", variables::device, "rank modulo number of GPUs",
+            "The GPU this rank uses; counts the visible ones from 0."},
+    Setting{
+        "ContextOptions::placement", "", variables::placement, "device",
+        "Memory the segment lies in: `device`, or `host` for host memory mapped for CPU and GPU."},
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024."},
     Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
@@ -80,6 +85,20 @@ std::optional<BackendKind> backend_setting(const Environment& environment) {
   const auto value = environment(variables::backend);
   if (!value || *value == "auto") return std::nullopt;
   return parse_backend(*value);
+}
+
+std::optional<int> device_setting(const Environment& environment) {
+  const auto value = environment(variables::device);
+  if (!value) return std::nullopt;
+  const auto device = parse_number(*value);
+  if (!device || *device > 1'000'000)
+    throw bad_value(variables::device, *value, "a device number such as 0");
+  return static_cast<int>(*device);
+}
+
+Placement placement_setting(const Environment& environment) {
+  const auto value = environment(variables::placement);
+  return value ? parse_placement(*value) : Placement::device;
 }
 
 std::size_t heap_bytes_setting(const Environment& environment) {

@@ -26,6 +26,17 @@ BackendKind parse_backend(std::string_view text) {
               "unknown backend '" + std::string(text) + "': expected host, cuda, hip or auto");
 }
 
+std::string_view name(Placement placement) {
+  return placement == Placement::device ? "device" : "host";
+}
+
+Placement parse_placement(std::string_view text) {
+  for (Placement placement : {Placement::device, Placement::host})
+    if (text == name(placement)) return placement;
+  throw Error(Errc::invalid_argument,
+              "unknown placement '" + std::string(text) + "': expected device or host");
+}
+
 const char* version() {
   return IR_VERSION;
 }

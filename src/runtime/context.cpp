@@ -50,6 +50,9 @@ int Context::size() const {
 BackendKind Context::backend() const {
   return state_->core->backend().kind();
 }
+Placement Context::placement() const {
+  return state_->core->backend().placement();
+}
 std::chrono::milliseconds Context::timeout() const {
   return state_->core->timeout();
 }
@@ -93,13 +96,15 @@ void Context::barrier() {
 
 Stream Context::make_stream() {
   auto stream = state_->core->backend().make_stream();
-  state_->core->streams().add(stream);
+  state_->core->streams()->add(stream);
   return Stream(std::move(stream));
 }
 
 StreamRef Context::borrow_stream(void* native_handle) {
-  auto stream = state_->core->backend().borrow_stream(native_handle);
-  state_->core->streams().add(stream);
+  const std::shared_ptr<StreamRegistry> streams = state_->core->streams();
+  auto stream = state_->core->backend().borrow_stream(
+      native_handle, [streams](auto last_work) { streams->remember(std::move(last_work)); });
+  streams->add(stream);
   return StreamRef(std::move(stream));
 }
 

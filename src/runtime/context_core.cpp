@@ -39,6 +39,18 @@ std::size_t rounded_heap_bytes(const ContextOptions& options, const Backend& bac
   return (bytes + granularity - 1) / granularity * granularity;
 }
 
+BackendRequest backend_request(const Job& job, const ContextOptions& options) {
+  BackendRequest request;
+  request.rank = job.rank;
+  request.kind = options.backend ? options.backend : backend_setting(process_environment);
+  // Threads are ranks on the host backend only.
+  if (!request.kind && job.launcher == "threads") request.kind = BackendKind::host;
+  request.device = options.device ? options.device : device_setting(process_environment);
+  request.placement =
+      options.placement ? *options.placement : placement_setting(process_environment);
+  return request;
+}
+
 std::vector<int> all_ranks(int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -53,7 +65,7 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
       timeout_(checked_timeout(options)),
       checked_(options.checked ? *options.checked : checked_setting(process_environment)) {
   check_job(job);
-  backend_ = make_backend(options.backend ? options.backend : backend_setting(process_environment));
+  backend_ = make_backend(backend_request(job, options));
   heap_bytes_ = rounded_heap_bytes(options, *backend_);
   backend_->check_heap(heap_bytes_, size_);
   const auto on_step = [&](std::string_view step) {
@@ -71,7 +83,13 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
   Rendezvous rendezvous = meet(job, options.name, Deadline(timeout_), on_step);
   mailbox_ = std::make_unique<Mailbox>(rank_, size_,
                                        make_unix_control_plane(rank_, std::move(rendezvous.links)));
-  map_segments(rendezvous.context_id, on_step);
+  try {
+    map_segments(rendezvous.context_id, on_step);
+  } catch (const Error& error) {
+    mailbox_->fail(everyone_,
+                   {error.code(), fmt::format("rank {} failed: {}", rank_, error.what()), {rank_}});
+    throw;
+  }
 }
 
 void ContextCore::map_segments(std::uint64_t context_id,
@@ -81,6 +99,11 @@ void ContextCore::map_segments(std::uint64_t context_id,
   for (const Contribution& part : exchange_all("context: terms", {encode(terms({})), {}}))
     terms_of.push_back(decode_terms(part.data));
   reconcile(everyone_.members, terms_of);
+  std::vector<std::string> places;
+  for (const Contribution& part :
+       exchange_all("context: places", {PayloadWriter().text(backend_->place()).take(), {}}))
+    places.push_back(PayloadReader(part.data).text());
+  backend_->check_peers(rank_, places);
   auto segments = exchange_all("context: segments", {{}, backend_->create_segment(heap_bytes_)});
 
   on_step("window");
@@ -96,6 +119,7 @@ void ContextCore::map_segments(std::uint64_t context_id,
 TeamTerms ContextCore::terms(const TeamOptions& options) const {
   return {.version = version(),
           .backend = std::string(name(backend_->kind())),
+          .placement = std::string(name(backend_->placement())),
           .heap_bytes = heap_bytes_,
           .scratch_bytes = options.scratch_bytes,
           .packet_bytes = options.packet_bytes,

@@ -28,7 +28,7 @@ class ContextCore {
   std::size_t heap_bytes() const { return heap_bytes_; }
   Backend& backend() const { return *backend_; }
   Heap& heap() const { return *heap_; }
-  StreamRegistry& streams() const { return *streams_; }
+  const std::shared_ptr<StreamRegistry>& streams() const { return streams_; }
   Mailbox& mailbox() const { return *mailbox_; }
 
   /// What this rank brings to a team made with `options`.

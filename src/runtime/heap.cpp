@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "iridium/errors.h"
+#include "runtime/retired_windows.h"
 
 namespace iridium {
 namespace {
@@ -42,16 +43,20 @@ class Heap::Block final : public detail::Allocation {
 };
 
 Heap::Heap(std::shared_ptr<Window> window, int rank, int size, std::size_t bytes,
-           std::shared_ptr<const StreamRegistry> streams)
+           std::shared_ptr<StreamRegistry> streams)
     : window_(std::move(window)),
       rank_(rank),
       size_(size),
       streams_(std::move(streams)),
       allocator_(bytes) {}
 
-bool Heap::done(const PendingFree& pending) {
-  return std::all_of(pending.work.begin(), pending.work.end(),
-                     [](const auto& marker) { return marker->reached(); });
+Heap::~Heap() {
+  try {
+    retire(std::move(window_), streams_->mark_all());
+  } catch (const std::exception& error) {
+    log(LogLevel::error, rank_, "a window was unmapped without waiting for its work: {}",
+        error.what());
+  }
 }
 
 Bytes Heap::report() {
@@ -59,7 +64,7 @@ Bytes Heap::report() {
   std::vector<std::uint64_t> ids;
   std::vector<PendingFree> rest;
   for (PendingFree& free : pending_) {
-    if (ids.size() < max_frees_per_report && done(free))
+    if (ids.size() < max_frees_per_report && all_reached(free.work))
       ids.push_back(free.id);
     else
       rest.push_back(std::move(free));
@@ -115,7 +120,8 @@ void Heap::free(std::uint64_t id, std::size_t offset) {
 
 bool Heap::frees_are_done() const {
   const std::lock_guard lock(mutex_);
-  return std::all_of(pending_.begin(), pending_.end(), done);
+  return std::all_of(pending_.begin(), pending_.end(),
+                     [](const PendingFree& free) { return all_reached(free.work); });
 }
 
 bool Heap::contains(const void* pointer, std::size_t bytes) const {

@@ -23,8 +23,12 @@ namespace iridium {
 /// those whose work is done. Thread safety: all of it. Lives as long as any of its arrays.
 class Heap final : public std::enable_shared_from_this<Heap> {
  public:
+  /// Unmaps the window, now or when the work on it is done.
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
   Heap(std::shared_ptr<Window> window, int rank, int size, std::size_t bytes,
-       std::shared_ptr<const StreamRegistry> streams);
+       std::shared_ptr<StreamRegistry> streams);
 
   /// The arrays freed here since the last report whose work is done, and whether more are to come.
   Bytes report();
@@ -54,16 +58,15 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   };
   struct PendingFree {
     std::uint64_t id = 0;
-    std::vector<std::unique_ptr<Marker>> work;
+    std::vector<std::shared_ptr<const Marker>> work;
   };
 
   void free(std::uint64_t id, std::size_t offset);
-  static bool done(const PendingFree& pending);
 
-  const std::shared_ptr<Window> window_;
+  std::shared_ptr<Window> window_;
   const int rank_;
   const int size_;
-  const std::shared_ptr<const StreamRegistry> streams_;
+  const std::shared_ptr<StreamRegistry> streams_;
 
   mutable std::mutex mutex_;
   OffsetAllocator allocator_;

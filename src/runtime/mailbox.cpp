@@ -154,7 +154,6 @@ std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::s
   if (stopped_) throw Error(Errc::invalid_argument, call + ": the context was destroyed");
   if (inbox.fault) throw inbox.fault->error();
   const Fault fault = explain(channel, call, absent, deadline);
-  inbox.fault = fault;
   lock.unlock();
   fail(channel, fault);
   throw fault.error();
@@ -186,6 +185,12 @@ Fault Mailbox::explain(const Channel& channel, const std::string& call,
 }
 
 void Mailbox::fail(const Channel& channel, const Fault& fault) {
+  {
+    const std::lock_guard lock(mutex_);
+    Inbox& inbox = inboxes_[channel.id];
+    if (inbox.fault) return;
+    inbox.fault = fault;
+  }
   Message message;
   message.type = MessageType::fault;
   message.channel = channel.id;

@@ -47,6 +47,10 @@ class Mailbox final : private ControlListener {
   std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine,
                                      std::chrono::milliseconds timeout);
 
+  /// Fails the channel on every member, unless it has failed already. Best effort: peers that do
+  /// not read are not waited for.
+  void fail(const Channel& channel, const Fault& fault);
+
   /// Messages for channel ids up to the highest one opened are dropped unless the channel is open.
   void open(std::uint32_t channel_id);
   void close(std::uint32_t channel_id);
@@ -87,7 +91,6 @@ class Mailbox final : private ControlListener {
   std::vector<int> missing(const Channel& channel, const Inbox& inbox) const;
   Fault explain(const Channel& channel, const std::string& call,
                 const std::vector<int>& missing_ranks, const Deadline& deadline) const;
-  void fail(const Channel& channel, const Fault& fault);
 
   const int rank_;
   std::mutex mutex_;

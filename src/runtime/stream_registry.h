@@ -27,9 +27,20 @@ class StreamRegistry {
     });
   }
 
+  /// The end of a stream's work that is not to be asked again.
+  void remember(std::shared_ptr<const Marker> last_work) {
+    const std::lock_guard lock(mutex_);
+    last_work_.push_back(std::move(last_work));
+  }
+
   /// The end of everything submitted so far, on every stream.
-  std::vector<std::unique_ptr<Marker>> mark_all() const {
-    std::vector<std::unique_ptr<Marker>> markers;
+  std::vector<std::shared_ptr<const Marker>> mark_all() {
+    std::vector<std::shared_ptr<const Marker>> markers;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(last_work_, [](const auto& marker) { return marker->reached(); });
+      markers = last_work_;
+    }
     for (const auto& stream : live()) markers.push_back(stream->mark());
     return markers;
   }
@@ -46,6 +57,7 @@ class StreamRegistry {
 
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<detail::StreamImpl>> streams_;
+  std::vector<std::shared_ptr<const Marker>> last_work_;
 };
 
 }  // namespace iridium

@@ -12,6 +12,7 @@ Bytes encode(const TeamTerms& terms) {
   return PayloadWriter()
       .text(terms.version)
       .text(terms.backend)
+      .text(terms.placement)
       .number(terms.heap_bytes)
       .number(terms.scratch_bytes)
       .number(terms.packet_bytes)
@@ -27,6 +28,7 @@ TeamTerms decode_terms(std::span<const std::byte> bytes) {
   TeamTerms terms;
   terms.version = reader.text();
   terms.backend = reader.text();
+  terms.placement = reader.text();
   terms.heap_bytes = reader.number<std::size_t>();
   terms.scratch_bytes = reader.number<std::size_t>();
   terms.packet_bytes = reader.number<std::size_t>();
@@ -49,6 +51,7 @@ TeamTerms reconcile(const std::vector<int>& ranks, const std::vector<TeamTerms>&
   };
   require_equal("the library version", &TeamTerms::version);
   require_equal("the backend", &TeamTerms::backend);
+  require_equal("the placement", &TeamTerms::placement);
   require_equal("the heap size (bytes)", &TeamTerms::heap_bytes);
   require_equal("the lane's scratch size (bytes)", &TeamTerms::scratch_bytes);
   require_equal("the lane's packet size (bytes)", &TeamTerms::packet_bytes);

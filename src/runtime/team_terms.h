@@ -13,6 +13,7 @@ namespace iridium {
 struct TeamTerms {
   std::string version;
   std::string backend;
+  std::string placement;
   std::size_t heap_bytes = 0;
   std::size_t scratch_bytes = 0;
   std::size_t packet_bytes = 0;

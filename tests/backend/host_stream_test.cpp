@@ -485,12 +485,12 @@ TEST(HostStreamEnd, DropsACapture) {
 TEST(HostStreamEnd, MayComeFromItsOwnWork) {
   std::promise<void> done;
   auto stream = make_host_stream();
-  auto* raw = stream.get();
-  raw->call([&done, held = std::move(stream)]() mutable {
+  stream->call([&done, held = stream]() mutable {
     held->close();
     held.reset();
     done.set_value();
   });
+  stream.reset();
   done.get_future().wait();
 }
 
@@ -536,8 +536,11 @@ TEST(HostStreamMarkers, AreReachedWithTheWorkBeforeThem) {
 
 TEST(HostStreamMarkers, AreReachedByWorkThatFailsOrIsSkipped) {
   const OwnedStream stream;
+  Gate gate;
+  stream->call(gate.pass());
   fail(*stream, "the reason");
   stream->call([] {});
+  gate.open();
   wait_until_reached(*stream->mark());
   expect_error(Errc::stream_failed, [&] { stream->synchronize(); });
 }
@@ -561,13 +564,13 @@ TEST(HostStreamThreads, MaySubmitAtTheSameTime) {
   std::array<int, 4> last = {-1, -1, -1, -1};
   std::atomic<bool> in_order = true;
   std::vector<std::thread> threads;
-  for (std::size_t thread = 0; thread < last.size(); ++thread)
-    threads.emplace_back([&, thread] {
+  for (int& own : last)
+    threads.emplace_back([&] {
       for (int i = 0; i < calls; ++i)
-        stream->call([&, thread, i] {
+        stream->call([&, i] {
           ++total;
-          if (last[thread] != i - 1) in_order = false;
-          last[thread] = i;
+          if (own != i - 1) in_order = false;
+          own = i;
         });
       stream->synchronize();
     });

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "support/memory.h"
 #include "support/ranks.h"
 
 namespace iridium::test {
@@ -43,6 +44,7 @@ class RandomArrays {
  public:
   RandomArrays(Context& context, unsigned seed)
       : context_(context),
+        memory_(context),
         shared_(seed),
         own_(seed * 1000 + static_cast<unsigned>(context.rank())) {}
 
@@ -80,7 +82,9 @@ class RandomArrays {
     for (const std::ptrdiff_t other : context_.world().all_gather(offset))
       require(other == offset, "the same offset on every rank");
     if (array.data() == nullptr) return;
-    for (std::size_t i = 0; i < count; ++i) array[i] = value(next_, i);
+    std::vector<std::uint32_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = value(next_, i);
+    memory_.write(array, values);
     require(context_.is_symmetric(array.data(), array.bytes()), "an array is symmetric memory");
     given_.emplace(next_++, std::move(array));
   }
@@ -95,12 +99,14 @@ class RandomArrays {
            static_cast<std::uint32_t>(context_.rank());
   }
 
-  void check(std::uint32_t id, const SymmetricArray<std::uint32_t>& array) const {
+  void check(std::uint32_t id, const SymmetricArray<std::uint32_t>& array) {
+    const auto values = memory_.read(array);
     for (std::size_t i = 0; i < array.size(); ++i)
-      require(array[i] == value(id, i), "array " + std::to_string(id) + " was overwritten");
+      require(values[i] == value(id, i), "array " + std::to_string(id) + " was overwritten");
   }
 
   Context& context_;
+  Memory memory_;
   std::mt19937 shared_;
   std::mt19937 own_;
   std::uint32_t next_ = 1;
@@ -149,8 +155,7 @@ IR_SCENARIO(out_of_memory) {
     require(std::string(error.what()).find(part) != std::string::npos,
             std::string(part) + " in: " + error.what());
   require_error(Errc::out_of_memory, {}, [&] { context.allocate<double>(~std::size_t{0} / 2); });
-  auto array = context.allocate<std::byte>(small_heap / 2);
-  array[0] = std::byte{1};
+  context.allocate<std::byte>(small_heap / 2);
 }
 
 TEST_P(AllocationTest, OutOfMemorySaysHowMuchThereIs) {
@@ -190,8 +195,7 @@ IR_SCENARIO(asks_for_something_else) {
                   .find("ranks 0, 2 called allocate(100 bytes, alignment 1); rank 1 called "
                         "allocate(200 bytes, alignment 1)") != std::string::npos,
           error.what());
-  auto array = context.allocate<int>(10);
-  array[0] = 1;
+  context.allocate<int>(10);
 }
 
 TEST_P(AllocationOfThree, MismatchSaysWhoAskedForWhat) {
@@ -224,11 +228,11 @@ IR_SCENARIO(stream_still_writes) {
   Stream stream = context.make_stream();
   auto array = context.allocate<std::byte>(most);
   if (job.rank == 1) {
-    stream.call([&gate, &written, data = array.data()] {
+    stream.call([&] {
       gate.get_future().wait();
-      data[0] = std::byte{1};
       written = true;
     });
+    stream.fill(array.data(), 1, 1);
   }
   array = {};
   std::thread opener([&] {
@@ -238,9 +242,10 @@ IR_SCENARIO(stream_still_writes) {
   auto next = context.allocate<std::byte>(most);
   require(job.rank != 1 || written, "the memory came back only after the work on it was done");
   opener.join();
-  next[0] = std::byte{2};
+  Memory memory(context);
+  memory.write(next.data(), std::byte{2});
   stream.synchronize();
-  require(next[0] == std::byte{2}, "nobody wrote into the new array");
+  require(memory.read(next.data()) == std::byte{2}, "nobody wrote into the new array");
 }
 
 TEST_P(AllocationOfThree, MemoryIsUsedAgainOnlyAfterTheWorkOnItIsDone) {

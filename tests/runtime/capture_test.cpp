@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "support/memory.h"
 #include "support/ranks.h"
 
 namespace iridium::test {
@@ -28,12 +29,14 @@ IR_SCENARIO(host_calls_while_capturing) {
   const Graph graph = stream.end_capture();
   require(graph.node_count() == 2, "both operations were recorded, and nothing else");
 
+  Memory memory(context);
   for (int round = 1; round <= 3; ++round) {
-    from[0] = round;
-    from[99] = job.rank + round;
+    memory.write(from.data(), round);
+    memory.write(from.data() + 99, job.rank + round);
     stream.launch(graph);
     stream.synchronize();
-    require(to[0] == round && to[99] == job.rank + round && from[0] == 0,
+    require(memory.read(to.data()) == round && memory.read(to.data() + 99) == job.rank + round &&
+                memory.read(from.data()) == 0,
             "replays use the data of the moment");
     context.barrier();
   }
@@ -59,7 +62,7 @@ IR_SCENARIO(graph_keeps_its_arrays) {
     require_error(Errc::out_of_memory, {}, [&] { context.allocate<std::byte>(most); });
     stream.launch(graph);
     stream.synchronize();
-    require(data[0] == std::byte{7}, "and its replays may use it");
+    require(Memory(context).read(data) == std::byte{7}, "and its replays may use it");
   }
   context.allocate<std::byte>(most);
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "support/memory.h"
 #include "support/ranks.h"
 
 namespace iridium::test {
@@ -18,7 +19,6 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ContextTest, ::testing::ValuesIn(all_ranks()),
 IR_SCENARIO(knows_what_it_is) {
   Context context(job);
   require(context.rank() == job.rank && context.size() == job.size, "rank and size are the job's");
-  require(context.backend() == BackendKind::host, "the backend is host");
   require(context.stride() >= context.heap_bytes(), "segments do not overlap");
   const Team world = context.world();
   require(world.rank() == job.rank && world.size() == job.size, "the world has all ranks");
@@ -32,12 +32,15 @@ IR_SCENARIO(writes_into_peers) {
   Context context(job);
   const auto size = static_cast<std::size_t>(job.size);
   auto array = context.allocate<std::uint64_t>(size);
+  Memory memory(context);
   for (std::uint64_t round = 1; round <= 20; ++round) {
     for (int peer = 0; peer < job.size; ++peer)
-      array.at(peer)[job.rank] = round * 1000 + static_cast<std::uint64_t>(100 * job.rank + peer);
+      memory.write(array.at(peer) + job.rank,
+                   round * 1000 + static_cast<std::uint64_t>(100 * job.rank + peer));
     context.barrier();
+    const auto values = memory.read(array);
     for (std::size_t peer = 0; peer < size; ++peer)
-      require(array[peer] == round * 1000 + 100 * peer + static_cast<std::uint64_t>(job.rank),
+      require(values[peer] == round * 1000 + 100 * peer + static_cast<std::uint64_t>(job.rank),
               "a peer's value of this round");
     context.barrier();
   }
@@ -50,10 +53,12 @@ TEST_P(ContextTest, RanksWriteIntoEachOthersMemory) {
 IR_SCENARIO(translates_pointers) {
   Context context(job);
   auto array = context.allocate<int>(64);
-  array[10] = job.rank;
+  Memory memory(context);
+  memory.write(array.data() + 10, job.rank);
   context.barrier();
   for (int peer = 0; peer < job.size; ++peer) {
-    require(*context.at(&array[10], peer) == peer, "at() finds the peer's element");
+    require(memory.read(context.at(array.data() + 10, peer)) == peer,
+            "at() finds the peer's element");
     require(context.at(array.data(), peer) == array.at(peer),
             "at() of the context and of the array agree");
     const std::ptrdiff_t distance =
@@ -122,11 +127,13 @@ IR_SCENARIO(two_contexts_at_once) {
   Context second(job, {.name = "second"});
   auto a = first.allocate<int>(4);
   auto b = second.allocate<int>(4);
-  a.at(1 - job.rank)[0] = 10 + job.rank;
-  b.at(1 - job.rank)[0] = 20 + job.rank;
+  Memory memory(first);
+  memory.write(a.at(1 - job.rank), 10 + job.rank);
+  memory.write(b.at(1 - job.rank), 20 + job.rank);
   second.barrier();
   first.barrier();
-  require(a[0] == 11 - job.rank && b[0] == 21 - job.rank, "each context has its own memory");
+  require(memory.read(a.data()) == 11 - job.rank && memory.read(b.data()) == 21 - job.rank,
+          "each context has its own memory");
   require(!first.is_symmetric(b.data(), 4), "the other context's array is not this one's");
 }
 
@@ -156,8 +163,9 @@ TEST(ContextOfOne, NeedsNoLauncherAndNoSocket) {
   EXPECT_EQ(context.size(), 1);
   EXPECT_EQ(context.world().all_gather(7), std::vector<int>{7});
   auto array = context.allocate<int>(3);
-  array[0] = 5;
-  EXPECT_EQ(*array.at(0), 5);
+  Memory memory(context);
+  memory.write(array.data(), 5);
+  EXPECT_EQ(memory.read(array.at(0)), 5);
 }
 
 TEST(ContextOfOne, CanBeMoved) {
@@ -172,13 +180,15 @@ TEST(ContextOfOne, CanBeMoved) {
 TEST(ContextOfOne, ArraysAndTeamsMayOutliveIt) {
   SymmetricArray<int> array;
   std::optional<Team> team;
+  std::optional<Memory> memory;
   {
     Context context;
     array = context.allocate<int>(100);
     team = context.make_team({0});
+    memory.emplace(context);
   }
-  array[99] = 1;
-  EXPECT_EQ(array.at(0)[99], 1);
+  memory->write(array.data() + 99, 1);
+  EXPECT_EQ(memory->read(array.at(0) + 99), 1);
   EXPECT_EQ(team->size(), 1);
   expect_error(Errc::invalid_argument, [&] { team->barrier(); });
 }

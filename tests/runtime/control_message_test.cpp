@@ -303,29 +303,29 @@ TEST(Hellos, CutShortAreAProtocolError) {
 /// Bytes that are hardly ever valid, and valid ones with a few changes.
 class Fuzz : public testing::TestWithParam<unsigned> {
  protected:
-  std::mt19937 random{GetParam()};
+  std::mt19937 random_{GetParam()};
 
   Bytes random_bytes(std::size_t limit) {
-    Bytes bytes(random() % (limit + 1));
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    Bytes bytes(random_() % (limit + 1));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
     return bytes;
   }
 
   Bytes mutated(Bytes bytes) {
-    for (std::size_t changes = 1 + random() % 4; changes > 0 && !bytes.empty(); --changes) {
-      const auto place = static_cast<std::ptrdiff_t>(random() % bytes.size());
-      switch (random() % 4) {
+    for (std::size_t changes = 1 + random_() % 4; changes > 0 && !bytes.empty(); --changes) {
+      const auto place = static_cast<std::ptrdiff_t>(random_() % bytes.size());
+      switch (random_() % 4) {
         case 0:
-          bytes[static_cast<std::size_t>(place)] = static_cast<std::byte>(random());
+          bytes[static_cast<std::size_t>(place)] = static_cast<std::byte>(random_());
           break;
         case 1:
-          bytes[static_cast<std::size_t>(place)] ^= static_cast<std::byte>(1u << (random() % 8));
+          bytes[static_cast<std::size_t>(place)] ^= static_cast<std::byte>(1u << (random_() % 8));
           break;
         case 2:
           bytes.erase(bytes.begin() + place);
           break;
         default:
-          bytes.insert(bytes.begin() + place, static_cast<std::byte>(random()));
+          bytes.insert(bytes.begin() + place, static_cast<std::byte>(random_()));
       }
     }
     return bytes;
@@ -333,7 +333,7 @@ class Fuzz : public testing::TestWithParam<unsigned> {
 
   /// Half the time random bytes, half the time `valid` with changes.
   Bytes input(const Bytes& valid) {
-    return random() % 2 == 0 ? random_bytes(2 * valid.size()) : mutated(valid);
+    return random_() % 2 == 0 ? random_bytes(2 * valid.size()) : mutated(valid);
   }
 };
 
@@ -367,7 +367,7 @@ TEST_P(Fuzz, StreamsAreMessagesOrAProtocolError) {
   int refused = 0;
   for (int i = 0; i < 6000; ++i) {
     try {
-      read += read_in_pieces(input(valid), random) ? 1 : 0;
+      read += read_in_pieces(input(valid), random_) ? 1 : 0;
     } catch (const Error& error) {
       ASSERT_EQ(error.code(), Errc::protocol) << error.what();
       ++refused;

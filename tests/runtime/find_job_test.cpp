@@ -299,8 +299,7 @@ TEST(CheckJob, KnowsWhichRanksCanBe) {
   EXPECT_NO_THROW(check_job({63, 64, "", "", ""}));
   for (const auto& [rank, size] :
        std::vector<std::pair<int, int>>{{-1, 1}, {1, 1}, {0, 0}, {0, -1}, {0, 65}, {64, 64}})
-    expect_error(Errc::invalid_argument,
-                 [rank = rank, size = size] { check_job({rank, size, "", "", ""}); });
+    expect_error(Errc::invalid_argument, [&] { check_job({rank, size, "", "", ""}); });
 }
 
 TEST(MakeLocalJobs, NumbersRanksThatMeetUnderOneName) {

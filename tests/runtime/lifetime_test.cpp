@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "support/memory.h"
 #include "support/ranks.h"
 #include "support/resources.h"
 
@@ -25,14 +26,14 @@ TEST(Lifetime, TwoHundredContextsInARowLeaveNothing) {
     std::thread other([&] {
       Context context(jobs[1], {.heap_bytes = std::size_t{16} << 20});
       auto array = context.allocate<int>(100);
-      array.at(0)[0] = index;
+      Memory(context).write(array.at(0), index);
       context.barrier();
     });
     Context context(jobs[0], {.heap_bytes = std::size_t{16} << 20});
     auto array = context.allocate<int>(100);
     Stream stream = context.make_stream();
     context.barrier();
-    EXPECT_EQ(array[0], index);
+    EXPECT_EQ(Memory(context).read(array.data()), index);
     other.join();
   };
   one_context(0);

@@ -168,7 +168,7 @@ TEST(OffsetAllocators, TakeTheSmallestBlockThatFits) {
   OffsetAllocator allocator(100 * granule);
   // Holes of 8, 2 and 4 granules, walled off from each other and from the rest.
   std::vector<std::size_t> holes;
-  for (const std::size_t size : {8, 2, 4}) {
+  for (const std::size_t size : {8u, 2u, 4u}) {
     holes.push_back(allocator.allocate(size * granule, 1).value());
     allocator.allocate(granule, 1).value();
   }

@@ -101,9 +101,9 @@ void send_descriptors(const FileDescriptor& connection, const std::vector<int>& 
 
 class Listening : public testing::Test {
  protected:
-  std::string path(const std::string& name) const { return directory.path() + "/" + name; }
+  std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
 
-  test::ScopedRuntimeDirectory directory;
+  test::ScopedRuntimeDirectory directory_;
 };
 
 TEST_F(Listening, ConnectAndAcceptGiveALink) {
@@ -165,7 +165,8 @@ TEST_F(Listening, ADirectoryThatIsNotThereIsASystemError) {
 }
 
 TEST_F(Listening, PathsEndAtTheLimit) {
-  const std::string longest = path(std::string(max_socket_path - directory.path().size() - 1, 'x'));
+  const std::string longest =
+      path(std::string(max_socket_path - directory_.path().size() - 1, 'x'));
   ASSERT_EQ(longest.size(), max_socket_path);
   const FileDescriptor listener = listen_at(longest);
   EXPECT_TRUE(connect_to(longest));
@@ -205,7 +206,7 @@ TEST(Sockets, LargeMessagesGoThroughSmallBuffers) {
   const auto [left, right] = small_socket_pair();
   constexpr int count = 3;
   std::vector<Message> received;
-  std::thread receiver([&received, &right = right] {
+  std::thread receiver([&received, &right] {
     MessageReader reader;
     for (int i = 0; i < count; ++i)
       if (auto message = receive(right, reader)) received.push_back(std::move(*message));
@@ -250,7 +251,7 @@ TEST(Sockets, DescriptorsComeWithTheirMessages) {
 
 TEST(Sockets, ALargeMessageCarriesItsDescriptorOnce) {
   const auto [left, right] = small_socket_pair();
-  std::thread sender([&left = left] {
+  std::thread sender([&left] {
     Message message = message_of(1, pattern(200'000));
     message.descriptor = pipe_with("first");
     EXPECT_EQ(send_message(left, message, Deadline(long_enough)), SendResult::sent);
@@ -315,7 +316,7 @@ TEST(Sockets, APeerThatIsGoneTakesNothing) {
 TEST(Sockets, APeerThatGoesEndsASendInProgress) {
   auto [left, right] = small_socket_pair();
   SendResult result = SendResult::sent;
-  std::thread sender([&result, &left = left] {
+  std::thread sender([&result, &left] {
     result = send_message(left, message_of(1, pattern(max_payload_bytes)), Deadline(long_enough));
   });
   ASSERT_NO_FATAL_FAILURE(wait_readable(right));

@@ -22,6 +22,13 @@ std::size_t threads() {
   return files_in("/proc/self/task").size();
 }
 
+std::size_t mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
 std::size_t segment_mappings() {
   std::ifstream maps("/proc/self/maps");
   std::size_t count = 0;

@@ -10,6 +10,8 @@ namespace iridium::test {
 std::size_t open_descriptors();
 /// Mappings of Iridium's segments in this process.
 std::size_t segment_mappings();
+/// All mappings of this process.
+std::size_t mappings();
 std::size_t threads();
 /// Names in a directory.
 std::vector<std::string> files_in(const std::string& directory);

@@ -24,6 +24,10 @@ class HostBackend final : public Backend {
  public:
   BackendKind kind() const override { return BackendKind::host; }
 
+  Placement placement() const override { return Placement::host; }
+  std::string place() const override { return {}; }
+  void check_peers(int, const std::vector<std::string>&) const override {}
+
   std::size_t granularity() const override {
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   }
@@ -71,7 +75,8 @@ class HostBackend final : public Backend {
 
   std::shared_ptr<detail::StreamImpl> make_stream() override { return make_host_stream(); }
 
-  std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) override {
+  std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle, LastWork) override {
+    // The stream's own thread keeps it known until its work is done.
     return find_host_stream(native_handle);
   }
 };

@@ -1,0 +1,62 @@
+#include "backend/cuda/cuda_error.h"
+
+#include <fmt/format.h>
+
+#include "iridium/errors.h"
+
+namespace iridium {
+namespace {
+
+Errc code_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return Errc::out_of_memory;
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInvalidValue:
+      return Errc::invalid_argument;
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoDevice:
+    case cudaErrorNotSupported:
+      return Errc::unsupported;
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureImplicit:
+      return Errc::capture_unsupported;
+    default:
+      return Errc::system;
+  }
+}
+
+/// What a person can do about it, where that is known.
+const char* advice(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+      return " (the MPS daemon in CUDA_MPS_PIPE_DIRECTORY does not serve this user: it may be "
+             "another user's)";
+    case cudaErrorMpsMaxClientsReached:
+    case cudaErrorMpsMaxConnectionsReached:
+      return " (the MPS daemon has no room for another client)";
+    case cudaErrorInsufficientDriver:
+      return " (the driver is older than this build's CUDA runtime)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void check_cuda(cudaError_t status, const std::string& what) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  throw Error(code_of(status), fmt::format("{}: {} ({}){}", what, cudaGetErrorString(status),
+                                           cudaGetErrorName(status), advice(status)));
+}
+
+void check_cuda(CUresult status, const std::string& what) {
+  // Where both name an error, runtime and driver give it the same number.
+  check_cuda(static_cast<cudaError_t>(status), what);
+}
+
+}  // namespace iridium

@@ -1,0 +1,77 @@
+// Ranks that share one GPU: kernels write into each other's segments.
+#include <gtest/gtest.h>
+
+#include "backend/cuda/gpu.h"
+#include "support/memory.h"
+#include "support/ranks.h"
+
+namespace iridium::test {
+namespace {
+
+void exchange_by_kernels(const Job& job, Placement placement) {
+  Context context(
+      job,
+      {.backend = BackendKind::cuda, .placement = placement, .heap_bytes = std::size_t{64} << 20});
+  constexpr int count = 10000;
+  auto inbox = context.allocate<std::uint32_t>(static_cast<std::size_t>(job.size * count));
+  auto sums = context.allocate<std::uint64_t>(static_cast<std::size_t>(job.size));
+  Stream stream = context.make_stream();
+  const auto native = static_cast<cudaStream_t>(stream.native_handle());
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    for (int peer = 0; peer < job.size; ++peer)
+      require(launch_count_up(native, inbox.at(peer) + job.rank * count,
+                              round + 1000 * static_cast<std::uint32_t>(job.rank),
+                              count) == cudaSuccess,
+              "a kernel was launched");
+    stream.synchronize();
+    context.barrier();
+    for (int peer = 0; peer < job.size; ++peer)
+      require(
+          launch_sum(native, inbox.data() + peer * count, count, sums.data() + peer) == cudaSuccess,
+          "a kernel was launched");
+    stream.synchronize();
+    const auto seen = Memory(context).read(sums);
+    for (std::uint64_t peer = 0; peer < seen.size(); ++peer)
+      require(seen[peer] == (round + 1000 * peer) * count + std::uint64_t{count} * (count - 1) / 2,
+              "what a peer's kernel wrote is there");
+    context.barrier();
+  }
+}
+
+IR_SCENARIO(kernels_exchange_in_device_memory) {
+  exchange_by_kernels(job, Placement::device);
+}
+IR_SCENARIO(kernels_exchange_in_host_memory) {
+  exchange_by_kernels(job, Placement::host);
+}
+
+class CudaRanksTest : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!gpu_is_here()) GTEST_SKIP() << "no GPU here";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, CudaRanksTest, ::testing::Values(1, 2, 4, 8));
+
+TEST_P(CudaRanksTest, KernelsWriteIntoPeersDeviceMemory) {
+  expect_all_ok(run_ranks(RankKind::processes, "kernels_exchange_in_device_memory", GetParam()));
+}
+
+TEST_P(CudaRanksTest, KernelsWriteIntoPeersHostMemory) {
+  expect_all_ok(run_ranks(RankKind::processes, "kernels_exchange_in_host_memory", GetParam()));
+}
+
+IR_SCENARIO(placements_differ) {
+  require_error(Errc::mismatch, {0, 1}, [&] {
+    Context context(job, {.backend = BackendKind::cuda,
+                          .placement = job.rank == 0 ? Placement::device : Placement::host,
+                          .heap_bytes = std::size_t{64} << 20});
+  });
+}
+
+TEST_P(CudaRanksTest, PlacementsMustAgree) {
+  if (GetParam() == 2) expect_all_ok(run_ranks(RankKind::processes, "placements_differ", 2));
+}
+
+}  // namespace
+}  // namespace iridium::test
