@@ -18,7 +18,7 @@ CONFIGURE = cmake --preset $(PRESET) --log-level=NOTICE
 BUILD = cmake --build build --parallel $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint test-sanitizers install docs format clean build-all
+.PHONY: help setup build demo test lint test-sanitizers gpu-check gpu-check-full install docs format clean build-all
 
 help: ## print this list
 	@echo "usage: make <target>"
@@ -49,6 +49,12 @@ lint: build-all ## check format, static analysis, layers, headers, words and set
 test-sanitizers: ## run the tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@$(SETUP) test
 	@tools/test_sanitizers.sh
+
+gpu-check: ## run every test that has a GPU form, 1 to 8 ranks on one GPU; needs no network
+	@tools/gpu_check.sh sample
+
+gpu-check-full: ## the same with every case in both placements
+	@tools/gpu_check.sh full
 
 install: build ## install under PREFIX (default /usr/local), staged in DESTDIR if set
 	DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints "passed failed skipped" of a JUnit file that ctest wrote: junit_counts.py file"""
+"""Prints "passed failed skipped" of a JUnit file of ctest or GoogleTest: junit_counts.py file"""
 
 import sys
 import xml.etree.ElementTree
@@ -8,10 +8,10 @@ import xml.etree.ElementTree
 def counts(file):
     passed = failed = skipped = 0
     for case in xml.etree.ElementTree.parse(file).getroot().iter("testcase"):
-        if case.get("status") == "run":
-            passed += 1
-        elif case.get("status") == "disabled" or _chose_to_skip(case):
+        if case.get("status") == "disabled" or _chose_to_skip(case):
             skipped += 1
+        elif case.get("status") == "run" and case.find("failure") is None:
+            passed += 1
         else:
             failed += 1
     return passed, failed, skipped
@@ -19,6 +19,8 @@ def counts(file):
 
 def _chose_to_skip(case):
     """ctest also calls tests skipped that it could not start, such as those that are not built."""
+    if case.get("result") == "skipped":  # GoogleTest's word
+        return True
     skipped = case.find("skipped")
     return skipped is not None and skipped.get("message", "").startswith("SKIP_")
 

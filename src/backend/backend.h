@@ -71,7 +71,8 @@ class StreamImpl {
 
 }  // namespace detail
 
-/// Takes the end of a borrowed stream's work when nobody here names the stream any more.
+/// Takes the end of a stream's work when nobody names the stream any more, if the backend would
+/// forget it otherwise.
 using LastWork = std::function<void(std::shared_ptr<const Marker>)>;
 
 class Backend {
@@ -100,7 +101,7 @@ class Backend {
   /// The largest grid whose blocks may wait for each other.
   virtual int max_blocks() const = 0;
 
-  virtual std::shared_ptr<detail::StreamImpl> make_stream() = 0;
+  virtual std::shared_ptr<detail::StreamImpl> make_stream(LastWork on_last_work) = 0;
   /// Throws `invalid_argument` for a handle that is no stream of this backend.
   virtual std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle,
                                                             LastWork on_last_work) = 0;

@@ -47,6 +47,9 @@ constexpr std::array table = {
             "Name the ranks of a job meet under; set by `iridium run`."},
     Setting{"Job::token", "", variables::token, "random",
             "Secret of the job; a peer without it is turned away. Set by `iridium run`."},
+    Setting{"", "--mps", "", "auto",
+            "MPS daemon for ranks that share a GPU: `auto` starts one when ranks outnumber GPUs, `on` "
+            "always, `off` never."},
     Setting{"", "--grace", "", "5",
             "Seconds between SIGTERM and SIGKILL when `iridium run` ends the other ranks."},
 };

@@ -94,16 +94,24 @@ void Context::barrier() {
   world().barrier();
 }
 
+namespace {
+
+LastWork remember_in(const std::shared_ptr<StreamRegistry>& streams) {
+  return [streams](std::shared_ptr<const Marker> work) { streams->remember(std::move(work)); };
+}
+
+}  // namespace
+
 Stream Context::make_stream() {
-  auto stream = state_->core->backend().make_stream();
-  state_->core->streams()->add(stream);
+  const auto& streams = state_->core->streams();
+  auto stream = state_->core->backend().make_stream(remember_in(streams));
+  streams->add(stream);
   return Stream(std::move(stream));
 }
 
 StreamRef Context::borrow_stream(void* native_handle) {
-  const std::shared_ptr<StreamRegistry> streams = state_->core->streams();
-  auto stream = state_->core->backend().borrow_stream(
-      native_handle, [streams](auto last_work) { streams->remember(std::move(last_work)); });
+  const auto& streams = state_->core->streams();
+  auto stream = state_->core->backend().borrow_stream(native_handle, remember_in(streams));
   streams->add(stream);
   return StreamRef(std::move(stream));
 }

@@ -94,6 +94,10 @@ TEST(StreamOfContext, BorrowedIsTheSameStream) {
   expect_error(Errc::capture_unsupported, [&] { context.barrier(); });
   stream.end_capture();
   context.barrier();
+}
+
+TEST(StreamOfContext, AnUnknownHandleIsRefusedOnTheHost) {
+  Context context(ContextOptions{.backend = BackendKind::host});
   int number = 0;
   expect_error(Errc::invalid_argument, [&] { context.borrow_stream(&number); });
 }

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -129,20 +130,18 @@ class CudaMarker final : public Marker {
 
 class CudaStream final : public detail::StreamImpl {
  public:
-  CudaStream(int device, cudaStream_t stream, LastWork on_last_work)
-      : device_(device), stream_(stream), on_last_work_(std::move(on_last_work)) {}
+  CudaStream(int device, cudaStream_t stream, bool owned)
+      : device_(device), stream_(stream), owned_(owned) {}
 
   ~CudaStream() override {
     const CudaScope scope(device_);
-    if (!on_last_work_) {
-      static_cast<void>(cudaStreamDestroy(stream_));
-      return;
-    }
     try {
-      on_last_work_(mark());
+      const std::shared_ptr<const Marker> end = mark();
+      for (const LastWork& tell : on_last_work_) tell(end);
     } catch (const std::exception& error) {
-      log(LogLevel::debug, -1, "the end of a borrowed stream's work is unknown: {}", error.what());
+      log(LogLevel::debug, -1, "the end of a stream's work is unknown: {}", error.what());
     }
+    if (owned_) static_cast<void>(cudaStreamDestroy(stream_));
   }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -264,6 +263,11 @@ class CudaStream final : public detail::StreamImpl {
     recording_ = nullptr;
   }
 
+  void add_last_work(LastWork on_last_work) {
+    const std::lock_guard lock(mutex_);
+    if (on_last_work) on_last_work_.push_back(std::move(on_last_work));
+  }
+
   std::unique_ptr<Marker> mark() override { return std::make_unique<CudaMarker>(device_, stream_); }
 
  private:
@@ -334,19 +338,45 @@ class CudaStream final : public detail::StreamImpl {
 
   int device_;
   cudaStream_t stream_;
-  LastWork on_last_work_;  ///< set for borrowed streams
+  bool owned_;
   std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
   std::mutex mutex_;
+  std::vector<LastWork> on_last_work_;
   std::shared_ptr<CudaGraph> recording_;  ///< the capture begun here
 };
 
+struct LiveStreams {
+  std::mutex mutex;
+  std::map<std::pair<int, cudaStream_t>, std::weak_ptr<CudaStream>> by_handle;
+};
+
+/// Never destroyed: streams may go while the process exits.
+LiveStreams& live_streams() {
+  static auto& streams = *new LiveStreams;
+  return streams;
+}
+
+/// One object per stream of CUDA, whoever asks: a capture begun through one name can be ended
+/// through another.
+std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool owned,
+                                        LastWork on_last_work) {
+  LiveStreams& streams = live_streams();
+  const std::lock_guard lock(streams.mutex);
+  std::erase_if(streams.by_handle, [](const auto& entry) { return entry.second.expired(); });
+  auto& slot = streams.by_handle[{device, stream}];
+  std::shared_ptr<CudaStream> known = slot.lock();
+  if (!known) slot = known = std::make_shared<CudaStream>(device, stream, owned);
+  known->add_last_work(std::move(on_last_work));
+  return known;
+}
+
 }  // namespace
 
-std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device) {
+std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device, LastWork on_last_work) {
   const CudaScope scope(device);
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cannot make a stream");
-  return std::make_shared<CudaStream>(device, stream, nullptr);
+  return open_stream(device, stream, true, std::move(on_last_work));
 }
 
 std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream,
@@ -359,7 +389,7 @@ std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t 
     throw Error(
         Errc::invalid_argument,
         fmt::format("the borrowed stream belongs to GPU {}; this rank uses GPU {}", owner, device));
-  return std::make_shared<CudaStream>(device, stream, std::move(on_last_work));
+  return open_stream(device, stream, false, std::move(on_last_work));
 }
 
 }  // namespace iridium

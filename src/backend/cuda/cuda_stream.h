@@ -9,8 +9,9 @@
 namespace iridium {
 
 /// A new stream on `device` that does not wait for the default stream.
-std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device);
-/// Somebody else's stream; throws `invalid_argument` when it is another device's.
+std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device, LastWork on_last_work);
+/// The stream with this handle, ours or somebody else's; throws `invalid_argument` when it is
+/// another device's.
 std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream,
                                                        LastWork on_last_work);
 
