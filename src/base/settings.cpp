@@ -47,9 +47,10 @@ constexpr std::array table = {
             "Name the ranks of a job meet under; set by `iridium run`."},
     Setting{"Job::token", "", variables::token, "random",
             "Secret of the job; a peer without it is turned away. Set by `iridium run`."},
-    Setting{"", "--mps", "", "auto",
-            "MPS daemon for ranks that share a GPU: `auto` starts one when ranks outnumber GPUs, `on` "
-            "always, `off` never."},
+    Setting{
+        "", "--mps", "", "auto",
+        "MPS daemon for ranks that share a GPU: `auto` starts one when ranks outnumber GPUs, `on` "
+        "always, `off` never."},
     Setting{"", "--grace", "", "5",
             "Seconds between SIGTERM and SIGKILL when `iridium run` ends the other ranks."},
 };
@@ -87,7 +88,11 @@ std::optional<std::string> process_environment(const char* variable) {
 std::optional<BackendKind> backend_setting(const Environment& environment) {
   const auto value = environment(variables::backend);
   if (!value || *value == "auto") return std::nullopt;
-  return parse_backend(*value);
+  try {
+    return parse_backend(*value);
+  } catch (const Error&) {
+    throw bad_value(variables::backend, *value, "auto, host, cuda or hip");
+  }
 }
 
 std::optional<int> device_setting(const Environment& environment) {
@@ -101,7 +106,12 @@ std::optional<int> device_setting(const Environment& environment) {
 
 Placement placement_setting(const Environment& environment) {
   const auto value = environment(variables::placement);
-  return value ? parse_placement(*value) : Placement::device;
+  if (!value) return Placement::device;
+  try {
+    return parse_placement(*value);
+  } catch (const Error&) {
+    throw bad_value(variables::placement, *value, "device or host");
+  }
 }
 
 std::size_t heap_bytes_setting(const Environment& environment) {

@@ -23,7 +23,7 @@ BackendKind parse_backend(std::string_view text) {
   for (BackendKind kind : {BackendKind::host, BackendKind::cuda, BackendKind::hip})
     if (text == name(kind)) return kind;
   throw Error(Errc::invalid_argument,
-              "unknown backend '" + std::string(text) + "': expected host, cuda, hip or auto");
+              "unknown backend '" + std::string(text) + "': expected host, cuda or hip");
 }
 
 std::string_view name(Placement placement) {

@@ -66,11 +66,15 @@ Fault decode_fault(std::span<const std::byte> payload) {
   return fault;
 }
 
-Bytes encode(const Message& message) {
-  if (message.payload.size() > max_payload_bytes)
+void check_payload(std::span<const std::byte> payload) {
+  if (payload.size() > max_payload_bytes)
     throw Error(Errc::invalid_argument,
-                fmt::format("a control message of {} bytes is over the limit of {}",
-                            message.payload.size(), max_payload_bytes));
+                fmt::format("a control message of {} bytes is over the limit of {}", payload.size(),
+                            max_payload_bytes));
+}
+
+Bytes encode(const Message& message) {
+  check_payload(message.payload);
   PayloadWriter writer;
   writer.number(magic)
       .number(static_cast<std::uint8_t>(message.type))

@@ -36,6 +36,8 @@ struct Message {
 
 /// Larger payloads are refused on both sides.
 inline constexpr std::size_t max_payload_bytes = std::size_t{1} << 20;
+/// Throws `invalid_argument` for a payload over the limit.
+void check_payload(std::span<const std::byte> payload);
 
 /// Why something failed: what an `Error` says, in a form that travels.
 struct Fault {

@@ -48,11 +48,12 @@ std::vector<Contribution> Mailbox::exchange(Channel& channel, const std::string&
                   fault->ranks);
   }
   const Deadline deadline(timeout);
-  ++channel.calls;
   Message message;
   message.channel = channel.id;
-  message.sequence = channel.calls;
+  message.sequence = channel.calls + 1;
   message.payload = PayloadWriter().text(call).bytes(mine.data).take();
+  check_payload(message.payload);
+  ++channel.calls;
   message.descriptor = std::move(mine.descriptor);
   send_to_members(channel, message, deadline);
 

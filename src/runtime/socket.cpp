@@ -131,6 +131,9 @@ SendResult send_message(const FileDescriptor& connection, const Message& message
   const Bytes bytes = encode(message);
   std::span<const std::byte> left = bytes;
   int descriptor = message.descriptor.get();
+  const auto out_of_time = [&] {
+    return left.size() == bytes.size() ? SendResult::timed_out : SendResult::torn;
+  };
   while (!left.empty()) {
     const ssize_t sent = send_piece(connection.get(), left, descriptor);
     if (sent > 0) {
@@ -138,10 +141,10 @@ SendResult send_message(const FileDescriptor& connection, const Message& message
       descriptor = -1;
     } else if (errno == EAGAIN) {
       pollfd room = {connection.get(), POLLOUT, 0};
-      if (::poll(&room, 1, deadline.left_ms()) == 0) return SendResult::timed_out;
+      if (::poll(&room, 1, deadline.left_ms()) == 0) return out_of_time();
     } else if (errno == ETOOMANYREFS) {
       // The kernel bounds a user's descriptors in flight; receivers are taking them off.
-      if (deadline.expired()) return SendResult::timed_out;
+      if (deadline.expired()) return out_of_time();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     } else if (errno == EPIPE || errno == ECONNRESET) {
       return SendResult::peer_gone;

@@ -32,7 +32,12 @@ struct PeerIdentity {
 };
 PeerIdentity identify_peer(const FileDescriptor& connection);
 
-enum class SendResult { sent, peer_gone, timed_out };
+enum class SendResult {
+  sent,
+  peer_gone,
+  timed_out,  ///< nothing was sent
+  torn,       ///< a part was sent: the connection is of no further use
+};
 /// Sends the whole message and its descriptor.
 SendResult send_message(const FileDescriptor& connection, const Message& message,
                         const Deadline& deadline);

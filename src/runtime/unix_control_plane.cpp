@@ -1,9 +1,9 @@
 #include "runtime/unix_control_plane.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/system_error.h"
+#include "base/thread.h"
 #include "runtime/socket.h"
 
 namespace iridium {
@@ -49,19 +50,21 @@ class UnixControlPlane final : public ControlPlane {
 
   void start(ControlListener& listener) override {
     listener_ = &listener;
-    // Signals of the program are for its own threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = start_thread([this] { run(); });
   }
 
   bool send(int to, const Message& message, const Deadline& deadline) override {
     Link& link = links_[static_cast<std::size_t>(to)];
     const std::lock_guard lock(link.send_mutex);
-    return send_message(link.connection, message, deadline) == SendResult::sent;
+    try {
+      const SendResult result = send_message(link.connection, message, deadline);
+      // What follows half a message would be read as its other half.
+      if (result == SendResult::torn) ::shutdown(link.connection.get(), SHUT_RDWR);
+      return result == SendResult::sent;
+    } catch (const Error& error) {
+      log(LogLevel::warn, rank_, "cannot send to rank {}: {}", to, error.what());
+      return false;
+    }
   }
 
  private:

@@ -21,13 +21,13 @@ TEST(BackendRegistry, DescribesEveryBackendOnce) {
 TEST(BackendRegistry, HasTheHostBackendAlways) {
   EXPECT_TRUE(describe_backends().back().available);
   EXPECT_EQ(describe_backends().back().kind, BackendKind::host);
-  EXPECT_EQ(make_backend(BackendKind::host)->kind(), BackendKind::host);
+  EXPECT_EQ(make_backend({.kind = BackendKind::host})->kind(), BackendKind::host);
 }
 
 TEST(BackendRegistry, ChoosesTheFirstThatIsAvailable) {
   for (const BackendInfo& info : describe_backends()) {
     if (!info.available) continue;
-    EXPECT_EQ(make_backend(std::nullopt)->kind(), info.kind);
+    EXPECT_EQ(make_backend({})->kind(), info.kind);
     return;
   }
   FAIL() << "no backend is available";
@@ -36,7 +36,8 @@ TEST(BackendRegistry, ChoosesTheFirstThatIsAvailable) {
 TEST(BackendRegistry, RefusesABackendThatIsOffWithTheReason) {
   for (const BackendInfo& info : describe_backends()) {
     if (info.available) continue;
-    const Error error = test::expect_error(Errc::unsupported, [&] { make_backend(info.kind); });
+    const Error error =
+        test::expect_error(Errc::unsupported, [&] { make_backend({.kind = info.kind}); });
     const std::string message = error.what();
     EXPECT_NE(message.find(name(info.kind)), std::string::npos) << message;
     EXPECT_NE(message.find(info.reason), std::string::npos) << message;

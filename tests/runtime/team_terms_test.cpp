@@ -15,6 +15,7 @@ using test::expect_error;
 TeamTerms some_terms() {
   return {.version = "1.2.3",
           .backend = "host",
+          .placement = "device",
           .heap_bytes = 1u << 20,
           .scratch_bytes = 4096,
           .packet_bytes = 512,
@@ -27,6 +28,7 @@ TeamTerms some_terms() {
 void expect_equal(const TeamTerms& left, const TeamTerms& right) {
   EXPECT_EQ(left.version, right.version);
   EXPECT_EQ(left.backend, right.backend);
+  EXPECT_EQ(left.placement, right.placement);
   EXPECT_EQ(left.heap_bytes, right.heap_bytes);
   EXPECT_EQ(left.scratch_bytes, right.scratch_bytes);
   EXPECT_EQ(left.packet_bytes, right.packet_bytes);
@@ -47,6 +49,7 @@ std::vector<Difference> differences() {
   return {
       {"version", [](TeamTerms& terms) { terms.version = "1.2.4"; }, "1.2.3", "1.2.4"},
       {"backend", [](TeamTerms& terms) { terms.backend = "cuda"; }, "host", "cuda"},
+      {"placement", [](TeamTerms& terms) { terms.placement = "host"; }, "device", "host"},
       {"heap", [](TeamTerms& terms) { terms.heap_bytes = 99; }, "1048576", "99"},
       {"scratch", [](TeamTerms& terms) { terms.scratch_bytes = 98; }, "4096", "98"},
       {"packet", [](TeamTerms& terms) { terms.packet_bytes = 97; }, "512", "97"},

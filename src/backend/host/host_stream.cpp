@@ -1,7 +1,6 @@
 #include "backend/host/host_stream.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <condition_variable>
 #include <cstdint>
@@ -12,11 +11,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "iridium/errors.h"
 
 namespace iridium {
@@ -67,12 +66,13 @@ class HostStream final : public detail::StreamImpl,
   void call(std::function<void()> function) override { submit(std::move(function)); }
 
   void retain(std::shared_ptr<detail::Allocation> allocation) override {
+    Operation hold = [allocation] {};
     std::unique_lock lock(mutex_);
     throw_failure(lock);
     if (capture_)
       capture_->retained.push_back(std::move(allocation));
     else
-      enqueue(lock, [held = std::move(allocation)] {});
+      enqueue(lock, hold);
   }
 
   void synchronize() override {
@@ -93,6 +93,7 @@ class HostStream final : public detail::StreamImpl,
   void begin_capture() override {
     std::unique_lock lock(mutex_);
     throw_failure(lock);
+    refuse_closed();
     if (capture_)
       throw Error(Errc::invalid_argument, "begin_capture: this stream is capturing already");
     capture_ = std::make_shared<HostGraph>();
@@ -113,6 +114,9 @@ class HostStream final : public detail::StreamImpl,
     auto host_graph = std::dynamic_pointer_cast<const HostGraph>(graph);
     if (!host_graph)
       throw Error(Errc::invalid_argument, "launch: the graph was captured on another backend");
+    Operation run_all = [host_graph] {
+      for (const Operation& operation : host_graph->operations) operation();
+    };
     std::unique_lock lock(mutex_);
     throw_failure(lock);
     if (capture_) {
@@ -122,9 +126,7 @@ class HostStream final : public detail::StreamImpl,
       for (const auto& allocation : host_graph->retained) capture_->retained.push_back(allocation);
       return;
     }
-    enqueue(lock, [host_graph] {
-      for (const Operation& operation : host_graph->operations) operation();
-    });
+    enqueue(lock, run_all);
   }
 
   void* native_handle() const override { return const_cast<HostStream*>(this); }
@@ -153,13 +155,15 @@ class HostStream final : public detail::StreamImpl,
     if (capture_)
       capture_->operations.push_back(std::move(operation));
     else
-      enqueue(lock, std::move(operation));
+      enqueue(lock, operation);
   }
 
-  void enqueue(std::unique_lock<std::mutex>& lock, Operation operation) {
-    if (closed_) throw Error(Errc::invalid_argument, "the stream was destroyed by its owner");
+  /// Takes the operation only when it succeeds: what an operation holds must not be freed under the
+  /// lock, since freeing an array marks streams.
+  void enqueue(std::unique_lock<std::mutex>& lock, Operation& operation) {
+    refuse_closed();
     if (!started_) {
-      start_thread();
+      start_thread([self = shared_from_this()] { run(*self); }).detach();
       started_ = true;
     }
     queue_.push_back(std::move(operation));
@@ -168,18 +172,8 @@ class HostStream final : public detail::StreamImpl,
     work_.notify_one();
   }
 
-  void start_thread() {
-    // Signals of the program are for its own threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([self = shared_from_this()]() mutable { run(std::move(self)); }).detach();
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-
-  static void run(std::shared_ptr<HostStream> stream) {
-    while (stream->run_next()) {
+  static void run(HostStream& stream) {
+    while (stream.run_next()) {
     }
   }
 
@@ -224,6 +218,10 @@ class HostStream final : public detail::StreamImpl,
     skip_through_ = submitted_;
     const std::string reason = *std::exchange(failure_, std::nullopt);
     throw Error(Errc::stream_failed, fmt::format("work queued on the stream failed: {}", reason));
+  }
+
+  void refuse_closed() const {
+    if (closed_) throw Error(Errc::invalid_argument, "the stream was destroyed by its owner");
   }
 
   void refuse_capture(const char* call) const {
