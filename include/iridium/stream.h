@@ -24,10 +24,12 @@ enum class CaptureStatus {
 
 /// A stream somebody else owns. Copies name the same stream.
 ///
-/// Calls return at once; work runs in the order of the calls. When queued work fails, what was
-/// queued behind it is skipped, and the next call on the stream throws `stream_failed` with the
-/// reason; after that the stream works again. Thread safety: calls from several threads are
-/// serialised, in no particular order. A capture records what every thread calls on the stream.
+/// Calls return at once; work runs in the order of the calls. When queued work fails, the next call
+/// on the stream throws `stream_failed` with the reason, and after that the stream works again,
+/// unless the failure has ended the whole CUDA context. The host backend skips what was queued
+/// behind the failure; on a GPU it still runs.
+/// Thread safety: calls from several threads are serialised, in no particular order. A capture
+/// records what every thread calls on the stream, and is ended by the thread that began it.
 class StreamRef {
  public:
   /// Copies `bytes` bytes; the ranges may not overlap. Both must stay valid until the work is done.
