@@ -82,7 +82,8 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
   }
   Rendezvous rendezvous = meet(job, options.name, Deadline(timeout_), on_step);
   mailbox_ = std::make_unique<Mailbox>(rank_, size_,
-                                       make_unix_control_plane(rank_, std::move(rendezvous.links)));
+                                       make_unix_control_plane(rank_, std::move(rendezvous.links)),
+                                       rendezvous.context_id);
   try {
     map_segments(rendezvous.context_id, on_step);
   } catch (const Error& error) {

@@ -37,7 +37,8 @@ struct Contribution {
 /// Receives for one rank, and knows who is gone and which channels have failed.
 class Mailbox final : private ControlListener {
  public:
-  Mailbox(int rank, int size, std::unique_ptr<ControlPlane> plane);
+  /// `context_id` is the same for all ranks of a context, and no other's.
+  Mailbox(int rank, int size, std::unique_ptr<ControlPlane> plane, std::uint64_t context_id = 0);
   ~Mailbox() override;
 
   /// Every member calls this with the same `call` text ("allocate(64 bytes)"); each gets what all
@@ -94,6 +95,7 @@ class Mailbox final : private ControlListener {
                 const std::vector<int>& missing_ranks, const Deadline& deadline) const;
 
   const int rank_;
+  const std::uint64_t context_id_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Peer> peers_;
