@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "iridium/errors.h"
 
 namespace iridium::cli {
 namespace {
@@ -26,12 +29,52 @@ int start_failure_status(int code) {
   return code == ENOENT || code == ENOTDIR ? 127 : 126;
 }
 
+/// "8 ranks share 1 GPU: ", or nothing when they share none.
+std::string sharing_text(int ranks, int gpus) {
+  if (gpus == 0 || ranks <= gpus) return "";
+  return fmt::format("{} ranks share {} {}: ", ranks, gpus, gpus == 1 ? "GPU" : "GPUs");
+}
+
 }  // namespace
 
 int Launcher::run() {
-  start_ranks();
+  start_mps();
+  if (signals_.has_terminating()) {
+    receive_signals();
+  } else {
+    start_ranks();
+  }
   while (!is_finished()) wait_for_events();
+  mps_.reset();
+  receive_signals();
   return status();
+}
+
+void Launcher::start_mps() {
+  const int count = gpus();
+  if (!needs_mps(options_.mps, options_.ranks, count)) return;
+  if (const auto inherited = find_inherited_daemon(mps_pipe_directory())) {
+    if (inherited->is_ours()) return;
+    report(fmt::format("the MPS daemon in {} is not used: it belongs to {}", inherited->directory,
+                       inherited->owner_name()));
+  }
+  try {
+    mps_.emplace(signals_);
+    report(sharing_text(options_.ranks, count) + "started a private MPS daemon");
+  } catch (const Error& error) {
+    if (signals_.has_terminating()) return;
+    report(fmt::format("{}no MPS daemon: {}", sharing_text(options_.ranks, count), error.what()));
+    report("ranks that share a GPU without MPS take turns: a barrier costs milliseconds");
+  }
+}
+
+int Launcher::gpus() const {
+  const char* inherited = std::getenv("IRIDIUM_BACKEND");
+  const std::string backend =
+      options_.backend.empty() && inherited != nullptr ? inherited : options_.backend;
+  // Asking the driver takes a fraction of a second.
+  if (options_.mps == "off" || options_.ranks == 1 || backend == "host") return 0;
+  return gpus_of_job(backend, describe_backends());
 }
 
 void Launcher::start_ranks() {
@@ -53,11 +96,15 @@ int Launcher::start_rank(int number, const JobIdentity& identity) {
   if (!nothing.is_open()) throw_system_error("cannot open /dev/null");
   Pipe output = make_pipe();
   Pipe error = make_pipe();
+  EnvironmentChanges mps_changes;
+  if (mps_)
+    for (const auto& [name, value] : mps_->environment()) mps_changes[name] = value;
   std::vector<std::string> command = {options_.program};
   command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
   const StartedProcess started = start_process({
       .command = command,
-      .environment = rank_environment(current_environment(), options_, identity, number),
+      .environment = rank_environment(changed_environment(current_environment(), mps_changes),
+                                      options_, identity, number),
       .input = inherits_input ? STDIN_FILENO : nothing.number(),
       .output = output.write_end.number(),
       .error = error.write_end.number(),

@@ -8,6 +8,7 @@
 
 #include "cli/descriptor.h"
 #include "cli/line_prefixer.h"
+#include "cli/mps_daemon.h"
 #include "cli/output_stream.h"
 #include "cli/rank_environment.h"
 #include "cli/rank_process.h"
@@ -43,6 +44,9 @@ class Launcher {
     Channel channels[2];
   };
 
+  /// Starts a private MPS daemon if the job needs one and there is none.
+  void start_mps();
+  int gpus() const;
   void start_ranks();
   /// Returns the `errno` that kept the program from starting, else 0.
   int start_rank(int number, const JobIdentity& identity);
@@ -76,6 +80,7 @@ class Launcher {
   SignalSource signals_;
   OutputStream output_{1};
   OutputStream error_{2};
+  std::optional<MpsDaemon> mps_;               // ends when the ranks have ended
   std::vector<Rank> ranks_;                    // empty again when all have ended
   std::optional<int> failed_status_;           // of the rank that failed first
   std::optional<int> interrupted_by_;          // the first terminating signal

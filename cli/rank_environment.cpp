@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <map>
-#include <optional>
 #include <string_view>
 
 #include "cli/descriptor.h"
@@ -22,23 +20,20 @@ std::string random_hexadecimal() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-/// Variables with their new values; one without a value is taken out.
-std::map<std::string, std::optional<std::string>, std::less<>> changes(const RunOptions& options,
-                                                                       const JobIdentity& identity,
-                                                                       int rank) {
-  std::map<std::string, std::optional<std::string>, std::less<>> changed = {
+EnvironmentChanges rank_changes(const RunOptions& options, const JobIdentity& identity, int rank) {
+  EnvironmentChanges changes = {
       {"IRIDIUM_RANK", std::to_string(rank)},
       {"IRIDIUM_SIZE", std::to_string(options.ranks)},
       {"IRIDIUM_JOB", identity.job},
       {"IRIDIUM_TOKEN", identity.token},
   };
   if (options.backend == "auto") {
-    changed["IRIDIUM_BACKEND"] = std::nullopt;
+    changes["IRIDIUM_BACKEND"] = std::nullopt;
   } else if (!options.backend.empty()) {
-    changed["IRIDIUM_BACKEND"] = options.backend;
+    changes["IRIDIUM_BACKEND"] = options.backend;
   }
-  if (options.timeout) changed["IRIDIUM_TIMEOUT"] = fmt::format("{}", *options.timeout);
-  return changed;
+  if (options.timeout) changes["IRIDIUM_TIMEOUT"] = fmt::format("{}", *options.timeout);
+  return changes;
 }
 
 }  // namespace
@@ -54,18 +49,22 @@ std::vector<std::string> current_environment() {
   return entries;
 }
 
-std::vector<std::string> rank_environment(const std::vector<std::string>& environment,
-                                          const RunOptions& options, const JobIdentity& identity,
-                                          int rank) {
-  const auto changed = changes(options, identity, rank);
+std::vector<std::string> changed_environment(const std::vector<std::string>& environment,
+                                             const EnvironmentChanges& changes) {
   std::vector<std::string> entries;
   for (const std::string& entry : environment) {
     const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
-    if (!changed.contains(name)) entries.push_back(entry);
+    if (!changes.contains(name)) entries.push_back(entry);
   }
-  for (const auto& [name, value] : changed)
+  for (const auto& [name, value] : changes)
     if (value) entries.push_back(name + "=" + *value);
   return entries;
+}
+
+std::vector<std::string> rank_environment(const std::vector<std::string>& environment,
+                                          const RunOptions& options, const JobIdentity& identity,
+                                          int rank) {
+  return changed_environment(environment, rank_changes(options, identity, rank));
 }
 
 }  // namespace iridium::cli

@@ -1,6 +1,9 @@
 // The environment variables by which a rank finds its job.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,13 @@ JobIdentity make_job_identity();
 
 /// The environment of this process, "NAME=value" each.
 std::vector<std::string> current_environment();
+
+/// Variables with their new values; one without a value is taken out.
+using EnvironmentChanges = std::map<std::string, std::optional<std::string>, std::less<>>;
+
+/// `environment` with `changes` made to it.
+std::vector<std::string> changed_environment(const std::vector<std::string>& environment,
+                                             const EnvironmentChanges& changes);
 
 /// `environment` as rank `rank` of the job gets it.
 std::vector<std::string> rank_environment(const std::vector<std::string>& environment,

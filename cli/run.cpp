@@ -70,6 +70,12 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
                   "The default is 5.")
       ->check(seconds_from(0.0))
       ->option_text("SECONDS");
+  run->add_option("--mps", options.mps,
+                  "Whether to run NVIDIA's MPS daemon for the job, without which ranks that share "
+                  "a GPU take turns: auto, on or off. With auto, the default, one is started when "
+                  "there are more ranks than GPUs. One that runs already is used.")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->option_text("WHEN");
   run->add_option("program", options.program,
                   "The program to run, looked up in PATH. All that follows it is passed on to it.")
       ->required()

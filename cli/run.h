@@ -17,6 +17,7 @@ struct RunOptions {
   std::string backend = {};                 ///< "auto", "cuda", "host", or empty: as inherited
   std::optional<double> timeout = {};       ///< seconds
   double grace = 5.0;                       ///< seconds from asking ranks to end to killing them
+  std::string mps = "auto";                 ///< "auto", "on" or "off": a private MPS daemon
   std::string program = {};                 ///< looked up in PATH
   std::vector<std::string> arguments = {};  ///< what the program is called with
 };

@@ -3,6 +3,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace iridium::cli {
 namespace {
 
@@ -27,18 +29,17 @@ bool is_terminating(int signal) {
 }
 
 SignalSource::SignalSource() {
-  sigset_t received;
-  ::sigemptyset(&received);
-  ::sigaddset(&received, SIGCHLD);
+  ::sigemptyset(&received_);
+  ::sigaddset(&received_, SIGCHLD);
   for (const int signal : forwarded_signals)
-    if (!is_ignored(signal)) ::sigaddset(&received, signal);
+    if (!is_ignored(signal)) ::sigaddset(&received_, signal);
 
   // Where SIGCHLD is ignored, children vanish without leaving their status.
   set_disposition(SIGCHLD, SIG_DFL, child_before_);
   set_disposition(SIGPIPE, SIG_IGN, pipe_before_);
-  if (::sigprocmask(SIG_BLOCK, &received, &mask_before_) != 0)
+  if (::sigprocmask(SIG_BLOCK, &received_, &mask_before_) != 0)
     throw_system_error("cannot block signals");
-  descriptor_ = Descriptor(::signalfd(-1, &received, SFD_CLOEXEC | SFD_NONBLOCK));
+  descriptor_ = Descriptor(::signalfd(-1, &received_, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_.is_open()) throw_system_error("cannot make a signal descriptor");
 }
 
@@ -47,6 +48,15 @@ std::optional<ArrivedSignal> SignalSource::next() const {
   if (::read(descriptor_.number(), &info, sizeof info) != ssize_t{sizeof info}) return {};
   return ArrivedSignal{.number = static_cast<int>(info.ssi_signo),
                        .sender = static_cast<pid_t>(info.ssi_pid)};
+}
+
+bool SignalSource::has_terminating() const {
+  sigset_t pending;
+  if (::sigpending(&pending) != 0) throw_system_error("cannot look at signals");
+  return std::ranges::any_of(forwarded_signals, [&](int signal) {
+    return is_terminating(signal) && ::sigismember(&received_, signal) == 1 &&
+           ::sigismember(&pending, signal) == 1;
+  });
 }
 
 void SignalSource::restore() const noexcept {

@@ -30,10 +30,13 @@ class SignalSource {
   int descriptor() const { return descriptor_.number(); }
   /// The next signal, if one has arrived.
   std::optional<ArrivedSignal> next() const;
+  /// Whether a terminating signal has arrived that `next` has not returned yet.
+  bool has_terminating() const;
   /// Puts signal mask and dispositions back as they were. For a child between fork and exec.
   void restore() const noexcept;
 
  private:
+  sigset_t received_;
   sigset_t mask_before_;
   struct sigaction pipe_before_;
   struct sigaction child_before_;

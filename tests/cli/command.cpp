@@ -30,6 +30,8 @@ void start_in_child(std::vector<char*> arguments, const CommandOptions& options,
   ::dup2(input, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(options.error_to_output ? output : error, STDERR_FILENO);
+  // Where there are GPUs, ranks that are no more than scripts would start MPS for nothing.
+  ::setenv("IRIDIUM_BACKEND", "host", 0);
   ::execv(arguments[0], arguments.data());
   ::_exit(127);
 }

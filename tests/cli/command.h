@@ -23,7 +23,8 @@ struct CommandOptions {
   int ignored_signal = 0;        ///< a signal it is started to ignore
 };
 
-/// The command line, running. Whatever it waits for fails the test after half a minute.
+/// The command line, running, on the host backend unless told otherwise. Whatever it waits for
+/// fails the test after half a minute.
 class Command {
  public:
   explicit Command(const std::vector<std::string>& arguments, const CommandOptions& options = {});

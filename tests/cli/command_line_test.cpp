@@ -30,7 +30,7 @@ TEST(CommandLine, PrintsHelp) {
 
 TEST(CommandLine, DocumentsEveryOptionOfRun) {
   const CommandResult result = run_command({"run", "--help"});
-  for (const char* option : {"-n N", "--backend", "--timeout", "--grace", "program"})
+  for (const char* option : {"-n N", "--backend", "--timeout", "--grace", "--mps", "program"})
     EXPECT_NE(result.output.find(option), std::string::npos) << option;
 }
 
@@ -71,6 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCall{{"run", "-n", "1", "--timeout", "nan", "echo", "started"}, "'nan'"},
         BadCall{{"run", "-n", "1", "--timeout", "inf", "echo", "started"}, "'inf'"},
         BadCall{{"run", "-n", "1", "--grace", "-0.1", "echo", "started"}, "'-0.1'"},
+        BadCall{{"run", "-n", "1", "--mps", "maybe", "echo", "started"}, "maybe"},
         BadCall{{"run", "-n", "1", "--unknown", "echo", "started"}, "--unknown"}));
 
 }  // namespace

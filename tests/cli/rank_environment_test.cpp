@@ -61,6 +61,12 @@ TEST(RankEnvironment, WritesTimeoutsWithoutExponent) {
   }
 }
 
+TEST(ChangedEnvironment, ReplacesAddsAndTakesOut) {
+  const Entries entries = changed_environment(
+      {"A=1", "B=2", "AB=3"}, {{"A", "4"}, {"B", std::nullopt}, {"C", "5"}, {"D", std::nullopt}});
+  EXPECT_EQ(sorted(entries), (Entries{"A=4", "AB=3", "C=5"}));
+}
+
 TEST(JobIdentity, IsRandomHexadecimal) {
   const JobIdentity one = make_job_identity();
   const JobIdentity other = make_job_identity();

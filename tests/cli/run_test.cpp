@@ -31,9 +31,9 @@ TEST(SplitRunArguments, CutsBehindTheWordAfterTwoDashes) {
 
 TEST(SplitRunArguments, KnowsWhichOptionsTakeAValue) {
   const RunArguments split_arguments =
-      split({"--backend", "host", "--timeout=3", "--grace", "1", "-n", "2", "program", "x"});
+      split({"--backend", "host", "--timeout=3", "--mps", "off", "-n", "2", "program", "x"});
   EXPECT_EQ(split_arguments.for_parser,
-            (Words{"--backend", "host", "--timeout=3", "--grace", "1", "-n", "2", "program"}));
+            (Words{"--backend", "host", "--timeout=3", "--mps", "off", "-n", "2", "program"}));
   EXPECT_EQ(split_arguments.for_program, (Words{"x"}));
 }
 

@@ -37,6 +37,22 @@ TEST(SignalSource, LeavesIgnoredSignalsIgnored) {
   }));
 }
 
+TEST(SignalSource, SeesATerminatingSignalWithoutTakingIt) {
+  EXPECT_TRUE(holds_in_child([] {
+    ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGHUP, SIG_IGN);
+    const SignalSource source;
+    ::raise(SIGUSR1);
+    ::raise(SIGHUP);
+    if (source.has_terminating()) return false;
+    ::raise(SIGINT);
+    if (!source.has_terminating()) return false;
+    while (const auto signal = source.next())
+      if (signal->number == SIGINT) return !source.has_terminating();
+    return false;
+  }));
+}
+
 TEST(SignalSource, NamesTheChildThatEnded) {
   EXPECT_TRUE(holds_in_child([] {
     ::signal(SIGCHLD, SIG_IGN);

@@ -290,7 +290,7 @@ TEST(Sockets, AFullSocketTimesOut) {
   const auto [left, right] = small_socket_pair();
   EXPECT_EQ(
       send_message(left, message_of(1, pattern(max_payload_bytes)), Deadline(milliseconds(20))),
-      SendResult::timed_out);
+      SendResult::torn);
   EXPECT_EQ(send_message(left, message_of(2, {}), Deadline(milliseconds(0))),
             SendResult::timed_out);
 }
