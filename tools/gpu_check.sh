@@ -94,12 +94,14 @@ fi
 IRIDIUM_BACKEND=cuda IRIDIUM_PLACEMENT=host suite ranks_host "$ranks_test" "$host_cases"
 stop_mps
 
+suite mps_daemon "$build/tests/cli/cli_test" 'Mps*'
 # Each with the daemon that `iridium run` starts and stops itself.
 for ranks in 1 2 4 8; do
   part "example_${ranks}_ranks" "$build/iridium" run -n "$ranks" --backend cuda -- \
     "$build/examples/01_ranks_and_arrays"
 done
-no_daemon_left() { ! pgrep -x nvidia-cuda-mps; }
+# Dead ones that nobody reaps do not count.
+no_daemon_left() { ! ps -eo stat=,pid=,args= | grep -v '^Z' | grep '[n]vidia-cuda-mps'; }
 part no_daemon_left no_daemon_left
 
 if command -v compute-sanitizer > /dev/null; then

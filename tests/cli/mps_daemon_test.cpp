@@ -306,6 +306,7 @@ TEST_F(MpsTest, RunStartsNoDaemonUnlessItIsNeeded) {
 }
 
 TEST_F(MpsTest, RunStartsADaemonWhenRanksOutnumberGpus) {
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
   const int gpus = gpus_of_job("cuda", describe_backends());
   if (gpus == 0) GTEST_SKIP() << "there is no GPU";
   const CommandResult result = run_command(run_script(gpus + 1, "", {"--backend=cuda"}));

@@ -287,8 +287,8 @@ TEST(SymmetricArrayTest, IsEmptyWhenDefaultOrMovedFrom) {
   EXPECT_EQ(none.data(), nullptr);
   auto array = context.allocate<int>(5);
   SymmetricArray<int> other = std::move(array);
-  EXPECT_EQ(array.data(),
-            nullptr);  // NOLINT(bugprone-use-after-move): the moved-from state is documented
+  // NOLINTNEXTLINE(bugprone-use-after-move): the moved-from state is documented
+  EXPECT_EQ(array.data(), nullptr);
   EXPECT_EQ(array.size(), 0u);
   EXPECT_EQ(other.size(), 5u);
 }

@@ -1,7 +1,6 @@
 // A rank killed with SIGKILL in every phase of its construction.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -83,6 +82,7 @@ TEST(KilledWhileWaiting, OthersAreToldAtOnce) {
 }
 
 IR_SCENARIO(leads_and_dies) {
+  ::alarm(1);  // ends the process like a kill: nothing is cleaned up
   Context context(job, {.timeout = std::chrono::seconds(60)});
 }
 
@@ -94,15 +94,7 @@ IR_SCENARIO(leads_after_the_dead) {
 TEST(KilledLeader, ItsSocketDoesNotDisturbTheNext) {
   const ScopedRuntimeDirectory directory;
   const auto jobs = make_local_jobs(2);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(1);  // ends the process like a kill: nothing is cleaned up
-    leads_and_dies_scenario(jobs[0]);
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(run_ranks(RankKind::processes, "leads_and_dies", {jobs[0]})[0].signal, SIGALRM);
   EXPECT_FALSE(files_in(directory.path()).empty());
   expect_all_ok(run_ranks(RankKind::processes, "leads_after_the_dead", jobs));
   EXPECT_TRUE(files_in(directory.path()).empty());

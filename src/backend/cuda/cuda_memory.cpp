@@ -52,6 +52,7 @@ class CudaWindow final : public Window {
     check_cuda(
         driver().mem_reserve(&address, bytes_, 0, 0, 0),
         fmt::format("cannot reserve {} of addresses for {} segments", format_bytes(bytes_), ranks));
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers
     base_ = reinterpret_cast<std::byte*>(address);
     stride_ = stride;
   }
@@ -68,6 +69,7 @@ class CudaWindow final : public Window {
     const std::string what =
         fmt::format("cannot map the segment of rank {} on GPU {}", rank, place_.device);
     CUmemGenericAllocationHandle imported = 0;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes the descriptor so
     void* number = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
     check_cuda(driver().mem_import(&imported, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                what);

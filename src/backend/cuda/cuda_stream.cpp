@@ -163,8 +163,10 @@ class CudaStream final : public detail::StreamImpl {
     throw_failure();
     auto call = std::make_unique<HostCall>(HostCall{std::move(function), failure_});
     if (status_of(stream_) == cudaStreamCaptureStatusNone) {
-      check_cuda(cudaLaunchHostFunc(stream_, run_and_delete, call.get()), "call");
-      static_cast<void>(call.release());
+      HostCall* queued = call.release();
+      const cudaError_t status = cudaLaunchHostFunc(stream_, run_and_delete, queued);
+      if (status != cudaSuccess) delete queued;
+      check_cuda(status, "call");
     } else {
       HostCall* recorded = give_to_graph(std::move(call));
       check_cuda(cudaLaunchHostFunc(stream_, run_again, recorded), "call");

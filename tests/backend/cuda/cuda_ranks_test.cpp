@@ -13,7 +13,7 @@ void exchange_by_kernels(const Job& job, Placement placement) {
       job,
       {.backend = BackendKind::cuda, .placement = placement, .heap_bytes = std::size_t{64} << 20});
   constexpr int count = 10000;
-  auto inbox = context.allocate<std::uint32_t>(static_cast<std::size_t>(job.size * count));
+  auto inbox = context.allocate<std::uint32_t>(static_cast<std::size_t>(job.size) * count);
   auto sums = context.allocate<std::uint64_t>(static_cast<std::size_t>(job.size));
   Stream stream = context.make_stream();
   const auto native = static_cast<cudaStream_t>(stream.native_handle());
