@@ -51,13 +51,17 @@ int Launcher::run() {
 }
 
 void Launcher::start_mps() {
-  const int count = gpus();
-  if (!needs_mps(options_.mps, options_.ranks, count)) return;
-  if (const auto inherited = find_inherited_daemon(mps_pipe_directory())) {
-    if (inherited->is_ours()) return;
+  if (options_.mps == "off") return;
+  const auto inherited = find_inherited_daemon(mps_pipe_directory());
+  if (inherited && !inherited->serves_us()) {
     report(fmt::format("the MPS daemon in {} is not used: it belongs to {}", inherited->directory,
                        inherited->owner_name()));
+    // Asking the driver for GPUs would wait for it.
+    ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
   }
+  const int count = gpus();
+  if (!needs_mps(options_.mps, options_.ranks, count)) return;
+  if (inherited && inherited->serves_us()) return;
   try {
     mps_.emplace(signals_);
     report(sharing_text(options_.ranks, count) + "started a private MPS daemon");
@@ -73,7 +77,7 @@ int Launcher::gpus() const {
   const std::string backend =
       options_.backend.empty() && inherited != nullptr ? inherited : options_.backend;
   // Asking the driver takes a fraction of a second.
-  if (options_.mps == "off" || options_.ranks == 1 || backend == "host") return 0;
+  if (options_.ranks == 1 || backend == "host") return 0;
   return gpus_of_job(backend, describe_backends());
 }
 

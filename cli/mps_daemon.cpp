@@ -118,8 +118,8 @@ bool needs_mps(std::string_view mode, int ranks, int gpus) {
   return mode == "on";
 }
 
-bool InheritedDaemon::is_ours() const {
-  return owner == ::geteuid();
+bool InheritedDaemon::serves_us() const {
+  return owner == ::geteuid() || owner == 0;
 }
 
 std::string InheritedDaemon::owner_name() const {

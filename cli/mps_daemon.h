@@ -29,8 +29,8 @@ struct InheritedDaemon {
   std::string directory;  ///< of its control socket
   uid_t owner = 0;
 
-  /// Whether the user of this process started it.
-  bool is_ours() const;
+  /// Whether this user may use it: its own, or root's, which serves everybody.
+  bool serves_us() const;
   /// The owner's name, or number if there is none.
   std::string owner_name() const;
 };

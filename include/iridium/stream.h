@@ -89,6 +89,8 @@ class Stream : public StreamRef {
 /// Recorded work that can be launched any number of times on any stream of the same backend.
 /// Keeps alive the arrays that were passed to `SymmetricArray::retain_on` during the capture.
 /// Copies share the graph.
+/// Thread safety: all of it; in which order launches on several streams run is the program's
+/// matter.
 class Graph {
  public:
   /// How many operations one launch runs.

@@ -147,7 +147,7 @@ TEST_F(MpsTest, FindsADaemonThatListens) {
   ASSERT_TRUE(daemon);
   EXPECT_EQ(daemon->directory, inherited());
   EXPECT_EQ(daemon->owner, ::geteuid());
-  EXPECT_TRUE(daemon->is_ours());
+  EXPECT_TRUE(daemon->serves_us());
 }
 
 TEST_F(MpsTest, FindsNoDaemonWhereADeadOneLeftItsSocket) {
@@ -165,8 +165,9 @@ TEST_F(MpsTest, FindsNoDaemonWhereAPathIsTooLongForOne) {
 
 TEST(InheritedDaemon, NamesItsOwner) {
   EXPECT_EQ((InheritedDaemon{.directory = "", .owner = 0}.owner_name()), "root");
+  EXPECT_TRUE((InheritedDaemon{.directory = "", .owner = 0}.serves_us())) << "root's serves all";
   EXPECT_EQ((InheritedDaemon{.directory = "", .owner = 3'999'999'999}.owner_name()), "3999999999");
-  EXPECT_FALSE((InheritedDaemon{.directory = "", .owner = ::geteuid() + 1}.is_ours()));
+  EXPECT_FALSE((InheritedDaemon{.directory = "", .owner = ::geteuid() + 1}.serves_us()));
 }
 
 TEST_F(MpsTest, LooksWhereCudaLooks) {

@@ -12,6 +12,7 @@
 #include "backend/cuda/cuda_scope.h"
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/driver.h"
+#include "backend/cuda/mps.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "iridium/errors.h"
@@ -207,6 +208,9 @@ std::vector<Capability> capabilities(int device) {
 }  // namespace
 
 std::string why_no_cuda() {
+  if (std::string objection = object_to_mps_daemon(mps_directory(), ::geteuid());
+      !objection.empty())
+    return objection;
   int version = 0;
   if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) {
     static_cast<void>(cudaGetLastError());
