@@ -87,8 +87,12 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
   try {
     map_segments(rendezvous.context_id, on_step);
   } catch (const Error& error) {
-    mailbox_->fail(everyone_,
-                   {error.code(), fmt::format("rank {} failed: {}", rank_, error.what()), {rank_}});
+    Fault fault = to_fault(error);
+    if (fault.ranks.empty()) {
+      fault.ranks = {rank_};
+      fault.message = fmt::format("rank {} failed: {}", rank_, fault.message);
+    }
+    mailbox_->fail(everyone_, fault);
     throw;
   }
 }

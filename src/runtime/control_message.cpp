@@ -45,6 +45,14 @@ Header decode_header(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+Fault to_fault(const Error& error) {
+  // `Error` puts the code's name before the message, and will again.
+  const std::string prefix = fmt::format("{}: ", name(error.code()));
+  std::string message = error.what();
+  if (message.starts_with(prefix)) message.erase(0, prefix.size());
+  return {error.code(), std::move(message), error.ranks()};
+}
+
 Bytes encode(const Fault& fault) {
   PayloadWriter writer;
   writer.number(static_cast<std::uint32_t>(fault.code)).text(fault.message);

@@ -48,6 +48,9 @@ struct Fault {
   Error error() const { return {code, message, ranks}; }
 };
 
+/// What `error` says, to be said again elsewhere.
+Fault to_fault(const Error& error);
+
 Bytes encode(const Fault& fault);
 /// Throws `protocol` on bytes that are no fault.
 Fault decode_fault(std::span<const std::byte> payload);

@@ -161,6 +161,22 @@ TEST_P(ConstructionTest, RanksWithOtherOptionsAreNamed) {
     expect_all_ok(run_ranks(GetParam(), scenario, 3));
 }
 
+IR_SCENARIO(one_rank_fails) {
+  ContextOptions options;
+  if (job.rank == 1)
+    options.on_step = [](std::string_view step) {
+      if (step == "window") throw Error(Errc::out_of_memory, "no room for a window");
+    };
+  const Error error =
+      require_error(Errc::out_of_memory, {}, [&] { Context context(job, options); });
+  const std::string prefix = job.rank == 1 ? "" : "rank 1 failed: ";
+  require(error.what() == "out_of_memory: " + prefix + "no room for a window", error.what());
+}
+
+TEST_P(ConstructionTest, WhatOneRankFailsWithIsWhatAllGet) {
+  expect_all_ok(run_ranks(GetParam(), "one_rank_fails", 4));
+}
+
 IR_SCENARIO(again_after_failure) {
   // Rank 1 stays away the first time; the second time all come, right away, under the same name.
   if (job.rank != 1) require_error(Errc::timeout, {1}, [&] { Context context(job, impatient); });

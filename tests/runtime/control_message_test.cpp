@@ -247,6 +247,15 @@ TEST(ControlMessageDescriptors, NobodyAskedForAreBoundedAndClosed) {
   EXPECT_EQ(test::open_descriptors(), before);
 }
 
+TEST(Faults, SayWhatTheErrorSaid) {
+  const Error error(Errc::peer_lost, "lost rank 3 at barrier", {3});
+  const Fault fault = to_fault(error);
+  EXPECT_EQ(fault.message, "lost rank 3 at barrier");
+  EXPECT_STREQ(fault.error().what(), error.what());
+  EXPECT_EQ(fault.error().code(), error.code());
+  EXPECT_EQ(fault.error().ranks(), error.ranks());
+}
+
 TEST(Faults, GoThereAndBack) {
   for (int code = 0; code <= static_cast<int>(Errc::system); ++code) {
     const Fault fault = {static_cast<Errc>(code), "why it failed", {0, 7, -1}};
