@@ -169,8 +169,9 @@ IR_SCENARIO(one_rank_fails) {
     };
   const Error error =
       require_error(Errc::out_of_memory, {}, [&] { Context context(job, options); });
-  const std::string prefix = job.rank == 1 ? "" : "rank 1 failed: ";
-  require(error.what() == "out_of_memory: " + prefix + "no room for a window", error.what());
+  const std::string reason =
+      job.rank == 1 ? "no room for a window" : "rank 1 failed: no room for a window";
+  require(std::string(error.what()).find(reason) != std::string::npos, error.what());
 }
 
 TEST_P(ConstructionTest, WhatOneRankFailsWithIsWhatAllGet) {
