@@ -55,12 +55,16 @@ void Mailbox::close(std::uint32_t channel_id) {
 std::vector<Contribution> Mailbox::exchange(Channel& channel, const std::string& call,
                                             Contribution mine, std::chrono::milliseconds timeout) {
   const std::lock_guard call_lock(channel.call_mutex);
+  std::optional<Fault> earlier;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) throw Error(Errc::invalid_argument, call + ": the context was destroyed");
-    if (const auto& fault = inboxes_[channel.id].fault)
-      throw Error(fault->code, fmt::format("{} failed earlier: {}", channel.name, fault->message),
-                  fault->ranks);
+    earlier = inboxes_[channel.id].fault;
+  }
+  if (earlier) {
+    fail(channel, *earlier);
+    throw Error(earlier->code, fmt::format("{} failed earlier: {}", channel.name, earlier->message),
+                earlier->ranks);
   }
   const Deadline deadline(timeout);
   Message message;
@@ -170,8 +174,7 @@ std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::s
     return parts;
   }
   if (stopped_) throw Error(Errc::invalid_argument, call + ": the context was destroyed");
-  if (inbox.fault) throw inbox.fault->error();
-  const Fault fault = explain(channel, call, absent, deadline);
+  const Fault fault = inbox.fault ? *inbox.fault : explain(channel, call, absent, deadline);
   lock.unlock();
   fail(channel, fault);
   throw fault.error();
@@ -203,16 +206,16 @@ Fault Mailbox::explain(const Channel& channel, const std::string& call,
 }
 
 void Mailbox::fail(const Channel& channel, const Fault& fault) {
-  {
-    const std::lock_guard lock(mutex_);
-    Inbox& inbox = inboxes_[channel.id];
-    if (inbox.fault) return;
-    inbox.fault = fault;
-  }
   Message message;
   message.type = MessageType::fault;
   message.channel = channel.id;
-  message.payload = encode(fault);
+  {
+    const std::lock_guard lock(mutex_);
+    Inbox& inbox = inboxes_[channel.id];
+    if (!inbox.fault) inbox.fault = fault;
+    if (std::exchange(inbox.fault_told, true)) return;
+    message.payload = encode(*inbox.fault);
+  }
   send_to_members(channel, message, Deadline(courtesy));
 }
 

@@ -48,8 +48,9 @@ class Mailbox final : private ControlListener {
   std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine,
                                      std::chrono::milliseconds timeout);
 
-  /// Fails the channel on every member, unless it has failed already. Best effort: peers that do
-  /// not read are not waited for.
+  /// Fails the channel on every member, unless it has failed already. Who hears of a fault passes
+  /// it on before it throws: a member that leaves because of it must not be taken for the culprit.
+  /// Best effort: peers that do not read are not waited for.
   void fail(const Channel& channel, const Fault& fault);
 
   /// Messages for channel ids up to the highest one opened are dropped unless the channel is open.
@@ -78,6 +79,7 @@ class Mailbox final : private ControlListener {
   struct Inbox {
     std::map<int, Sender> senders;  ///< by rank
     std::optional<Fault> fault;
+    bool fault_told = false;           ///< to the other members, by this rank
     const Channel* waiting = nullptr;  ///< the exchange that waits now
   };
 
