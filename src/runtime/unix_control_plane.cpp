@@ -10,11 +10,13 @@
 #include <cerrno>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/log.h"
 #include "base/system_error.h"
 #include "base/thread.h"
+#include "runtime/fork_guard.h"
 #include "runtime/socket.h"
 
 namespace iridium {
@@ -39,10 +41,18 @@ class UnixControlPlane final : public ControlPlane {
     watch(wake_, stop_event);
     for (std::size_t peer = 0; peer < links_.size(); ++peer)
       if (links_[peer].connection) watch(links_[peer].connection, static_cast<std::uint32_t>(peer));
+    std::vector<int> descriptors;
+    for (const Link& link : links_)
+      if (link.connection) descriptors.push_back(link.connection.get());
+    fork_guard_.emplace(std::move(descriptors));
   }
 
   ~UnixControlPlane() override {
     if (!thread_.joinable()) return;
+    if (fork_guard_->in_child()) {
+      thread_.detach();
+      return;
+    }
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
     thread_.join();
@@ -122,6 +132,7 @@ class UnixControlPlane final : public ControlPlane {
   FileDescriptor epoll_;
   FileDescriptor wake_;
   ControlListener* listener_ = nullptr;
+  std::optional<ForkGuard> fork_guard_;
   std::thread thread_;
 };
 

@@ -1,8 +1,10 @@
 // Faults of host waits: who died, who left, who did not come.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -38,6 +40,49 @@ TEST(KilledRank, EndsWaitsOfOthersAndNotOfTeamsWithoutIt) {
               std::chrono::seconds(10));
   results[2] = {};
   expect_all_ok(results);
+}
+
+IR_SCENARIO(dies_and_leaves_a_child) {
+  Context context(job, {.timeout = short_timeout});
+  context.barrier();
+  if (job.rank == 1) {
+    if (::fork() == 0) {
+      // The test waits for the end of the ranks' standard error, not for this child.
+      for (const int descriptor : {0, 1, 2}) ::close(descriptor);
+      ::alarm(10);
+      ::pause();
+    }
+    ::kill(::getpid(), SIGKILL);
+  }
+  require_error(Errc::peer_lost, {1}, [&] { context.barrier(); });
+}
+
+TEST(KilledRank, IsSeenToDieThoughAChildOfItLives) {
+  auto results = run_ranks(RankKind::processes, "dies_and_leaves_a_child", 3);
+  EXPECT_EQ(results[1].signal, SIGKILL);
+  results[1] = {};
+  expect_all_ok(results);
+}
+
+IR_SCENARIO(child_ends_its_copy) {
+  auto context = std::make_unique<Context>(job, ContextOptions{.timeout = long_timeout});
+  context->barrier();
+  if (job.rank == 1) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      context.reset();
+      ::_exit(0);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    require(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+            "the child ended its copy of the context");
+  }
+  context->barrier();
+}
+
+TEST(ForkedChild, CannotLeaveInItsParentsName) {
+  expect_all_ok(run_ranks(RankKind::processes, "child_ends_its_copy", 3));
 }
 
 class FaultTest : public ::testing::TestWithParam<RankKind> {};
