@@ -7,7 +7,7 @@ else()
   set(CMAKE_CUDA_ARCHITECTURES ${IRIDIUM_CUDA_ARCHITECTURES})
 endif()
 enable_language(CUDA)
-find_package(CUDAToolkit 12.8 REQUIRED)
+find_package(CUDAToolkit 13.0 REQUIRED)
 # CMake 3.25 does not know C++20 for CUDA.
 set(CMAKE_CUDA_STANDARD_REQUIRED OFF)
 string(APPEND CMAKE_CUDA_FLAGS " -std=c++20")

@@ -30,10 +30,9 @@ struct ContextOptions {
   std::optional<BackendKind> backend = {};  ///< default: the best one present
   std::optional<int> device = {};           ///< the GPU to use; default: rank modulo their number
   std::optional<Placement> placement = {};  ///< default: the device's own memory
-  std::optional<std::size_t> heap_bytes = {};  ///< size of this rank's segment
-  std::optional<std::chrono::milliseconds> timeout =
-      {};                            ///< bound of every wait, from construction on
-  std::optional<bool> checked = {};  ///< compare collective calls across ranks
+  std::optional<std::size_t> heap_bytes = {};             ///< size of this rank's segment
+  std::optional<std::chrono::milliseconds> timeout = {};  ///< bound of every wait for other ranks
+  std::optional<bool> checked = {};                       ///< compare collective calls across ranks
   /// Tells contexts apart that ranks make at the same time; contexts made one after another can
   /// share a name.
   std::string name = "default";
@@ -97,7 +96,7 @@ class Context {
   /// The team of all ranks, in order.
   Team world() const;
   /// A team of `ranks`, in this order. Collective over the world, also for ranks not in the list:
-  /// they get a handle that answers `is_member()` with false. Members compare version, lane, tuning
+  /// they get a handle that answers `is_member()` with false. Ranks compare version, lane, tuning
   /// table, checked mode and timeout; a difference is an error that names both ranks.
   Team make_team(std::span<const int> ranks, const TeamOptions& options = {});
   Team make_team(std::initializer_list<int> ranks, const TeamOptions& options = {}) {
@@ -109,7 +108,8 @@ class Context {
 
   /// A new stream on this rank's device.
   Stream make_stream();
-  /// A stream made elsewhere, by its backend's handle. It must live as long as it is used here.
+  /// A stream made elsewhere, by its backend's handle. It must live until the last `StreamRef` to
+  /// it is gone.
   StreamRef borrow_stream(void* native_handle);
 
  private:

@@ -36,11 +36,13 @@ class StreamRef {
   void copy(void* to, const void* from, std::size_t bytes);
   /// Sets `bytes` bytes to `value`.
   void fill(void* to, unsigned char value, std::size_t bytes);
-  /// Calls `function` on a host thread when the stream gets there; it may not call Iridium. When
+  /// Calls `function` on a host thread when the stream gets there; it may not call Iridium, nor own
+  /// streams or contexts. When
   /// captured, it is called at every replay.
   void call(std::function<void()> function);
 
-  /// Waits until all work is done. Throws `capture_unsupported` while capturing and leaves the
+  /// Waits until all work is done, however long it takes: only waits for other ranks are bounded.
+  /// Throws `capture_unsupported` while capturing and leaves the
   /// capture valid.
   void synchronize();
   /// Whether all work is done. May not be asked while capturing, like `synchronize`.
@@ -93,7 +95,8 @@ class Stream : public StreamRef {
 /// matter.
 class Graph {
  public:
-  /// How many operations one launch runs.
+  /// How many operations were recorded. A graph launched during the capture counts as one on a GPU,
+  /// and as its operations on the host.
   std::size_t node_count() const;
 
  private:

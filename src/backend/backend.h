@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ class Window {
 
   /// Maps `rank`'s segment at its place. Does nothing when another in-process rank has done so.
   virtual void map(int rank, const FileDescriptor& segment) = 0;
+
+  /// False inside a function that a device's driver calls: neither may streams be marked there nor
+  /// the last reference to this be dropped.
+  virtual bool calls_are_allowed_here() const { return true; }
 
   std::byte* segment(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
   std::size_t stride() const { return stride_; }
@@ -52,7 +57,19 @@ class GraphImpl {
 /// The functions of `StreamRef`, which documents them; arguments are checked there.
 class StreamImpl {
  public:
-  virtual ~StreamImpl() = default;
+  /// Takes the end of a stream's work when the stream goes; null when nothing is left to wait for.
+  using EndListener = std::function<void(const StreamImpl*, std::shared_ptr<const Marker>)>;
+
+  StreamImpl() = default;
+  StreamImpl(const StreamImpl&) = delete;
+  StreamImpl& operator=(const StreamImpl&) = delete;
+  virtual ~StreamImpl() { tell_end(nullptr); }
+
+  void at_end(EndListener listener) {
+    const std::lock_guard lock(end_mutex_);
+    end_listeners_.push_back(std::move(listener));
+  }
+
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
   virtual void call(std::function<void()> function) = 0;
@@ -66,14 +83,26 @@ class StreamImpl {
   virtual void* native_handle() const = 0;
   /// The owner is gone: no new work will come; what is queued still runs.
   virtual void close() noexcept = 0;
+  /// Null while the stream is capturing and cannot be marked.
   virtual std::unique_ptr<Marker> mark() = 0;
+
+ protected:
+  /// For destructors of streams whose work goes on without them.
+  void tell_end(const std::shared_ptr<const Marker>& last_work) {
+    std::vector<EndListener> listeners;
+    {
+      const std::lock_guard lock(end_mutex_);
+      listeners.swap(end_listeners_);
+    }
+    for (const EndListener& tell : listeners) tell(this, last_work);
+  }
+
+ private:
+  std::mutex end_mutex_;
+  std::vector<EndListener> end_listeners_;
 };
 
 }  // namespace detail
-
-/// Takes the end of a stream's work when nobody names the stream any more, if the backend would
-/// forget it otherwise.
-using LastWork = std::function<void(std::shared_ptr<const Marker>)>;
 
 class Backend {
  public:
@@ -101,10 +130,9 @@ class Backend {
   /// The largest grid whose blocks may wait for each other.
   virtual int max_blocks() const = 0;
 
-  virtual std::shared_ptr<detail::StreamImpl> make_stream(LastWork on_last_work) = 0;
+  virtual std::shared_ptr<detail::StreamImpl> make_stream() = 0;
   /// Throws `invalid_argument` for a handle that is no stream of this backend.
-  virtual std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle,
-                                                            LastWork on_last_work) = 0;
+  virtual std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) = 0;
 };
 
 /// What a rank wants to run on.

@@ -6,6 +6,9 @@
 
 namespace iridium {
 
+/// The longest timeout that can be asked for.
+inline constexpr std::chrono::milliseconds max_timeout = std::chrono::days(366);
+
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

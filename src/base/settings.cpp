@@ -31,7 +31,7 @@ constexpr std::array table = {
     Setting{"ContextOptions::on_step", "", "", "none",
             "Called when a step of a context's construction begins."},
     Setting{"TeamOptions::max_blocks", "", "", "64",
-            "Largest grid of a call; the smallest value among the members wins."},
+            "Largest grid of a call; the smallest among all ranks wins."},
     Setting{"TeamOptions::scratch_bytes", "", "", "4M",
             "Staging area of a team's lane, per parity."},
     Setting{"TeamOptions::packet_bytes", "", "", "64K",

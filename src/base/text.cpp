@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/deadline.h"
+
 namespace iridium {
 
 std::string list_ranks(const std::vector<int>& ranks) {
@@ -57,8 +59,8 @@ std::optional<std::chrono::milliseconds> parse_seconds(std::string_view text) {
   double seconds = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, seconds, std::chars_format::fixed);
-  constexpr double year = 366.0 * 24 * 3600;
-  if (text.empty() || error != std::errc{} || stop != end || !(seconds > 0) || seconds > year)
+  constexpr double most = std::chrono::duration<double>(max_timeout).count();
+  if (text.empty() || error != std::errc{} || stop != end || !(seconds > 0) || seconds > most)
     return std::nullopt;
   return std::chrono::milliseconds(std::max(1LL, std::llround(seconds * 1000)));
 }

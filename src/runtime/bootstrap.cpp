@@ -59,7 +59,7 @@ class LauncherVariables {
 
 std::optional<Job> iridium_job(const Environment& environment) {
   if (!environment(variables::rank) && !environment(variables::size) &&
-      !environment(variables::job))
+      !environment(variables::job) && !environment(variables::token))
     return std::nullopt;
   const LauncherVariables read(
       environment, "iridium run",

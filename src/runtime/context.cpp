@@ -13,12 +13,14 @@ class ContextState {
  public:
   ContextState(const Job& job, const ContextOptions& options)
       : core(std::make_shared<ContextCore>(job, options)) {
-    if (options.on_step) options.on_step("world");
     std::vector<int> ranks(static_cast<std::size_t>(core->size()));
     std::iota(ranks.begin(), ranks.end(), 0);
     TeamOptions lane = options.world;
     if (lane.name.empty()) lane.name = "world";
-    world = std::make_shared<TeamState>(core, std::move(ranks), lane);
+    core->fail_together([&] {
+      core->announce("world");
+      world = std::make_shared<TeamState>(core, std::move(ranks), lane);
+    });
   }
 
   ~ContextState() { core->mailbox().shut_down(); }
@@ -94,25 +96,15 @@ void Context::barrier() {
   world().barrier();
 }
 
-namespace {
-
-LastWork remember_in(const std::shared_ptr<StreamRegistry>& streams) {
-  return [streams](std::shared_ptr<const Marker> work) { streams->remember(std::move(work)); };
-}
-
-}  // namespace
-
 Stream Context::make_stream() {
-  const auto& streams = state_->core->streams();
-  auto stream = state_->core->backend().make_stream(remember_in(streams));
-  streams->add(stream);
+  auto stream = state_->core->backend().make_stream();
+  state_->core->streams()->add(stream);
   return Stream(std::move(stream));
 }
 
 StreamRef Context::borrow_stream(void* native_handle) {
-  const auto& streams = state_->core->streams();
-  auto stream = state_->core->backend().borrow_stream(native_handle, remember_in(streams));
-  streams->add(stream);
+  auto stream = state_->core->backend().borrow_stream(native_handle);
+  state_->core->streams()->add(stream);
   return StreamRef(std::move(stream));
 }
 

@@ -20,10 +20,10 @@ namespace {
 
 std::chrono::milliseconds checked_timeout(const ContextOptions& options) {
   const auto timeout = options.timeout ? *options.timeout : timeout_setting(process_environment);
-  if (timeout.count() <= 0)
-    throw Error(
-        Errc::invalid_argument,
-        fmt::format("ContextOptions::timeout is {} ms: expected more than 0", timeout.count()));
+  if (timeout.count() <= 0 || timeout > max_timeout)
+    throw Error(Errc::invalid_argument,
+                fmt::format("ContextOptions::timeout is {} ms: expected 1 to {}", timeout.count(),
+                            max_timeout.count()));
   return timeout;
 }
 
@@ -68,38 +68,39 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
   backend_ = make_backend(backend_request(job, options));
   heap_bytes_ = rounded_heap_bytes(options, *backend_);
   backend_->check_heap(heap_bytes_, size_);
-  const auto on_step = [&](std::string_view step) {
-    log(LogLevel::debug, rank_, "step {}", step);
-    if (options.on_step) options.on_step(step);
-  };
+  on_step_ = options.on_step;
 
   everyone_.name = fmt::format("context '{}'", options.name);
   everyone_.members = all_ranks(size_);
   if (size_ == 1) {
     mailbox_ = std::make_unique<Mailbox>(0, 1, nullptr);
-    map_segments(random_id(), on_step);
+    map_segments(random_id());
     return;
   }
-  Rendezvous rendezvous = meet(job, options.name, Deadline(timeout_), on_step);
+  Rendezvous rendezvous = meet(job, options.name, Deadline(timeout_),
+                               [this](std::string_view step) { announce(step); });
   mailbox_ = std::make_unique<Mailbox>(rank_, size_,
                                        make_unix_control_plane(rank_, std::move(rendezvous.links)),
                                        rendezvous.context_id);
+  fail_together([&] { map_segments(rendezvous.context_id); });
+}
+
+void ContextCore::announce(std::string_view step) const {
+  log(LogLevel::debug, rank_, "step {}", step);
+  if (on_step_) on_step_(step);
+}
+
+void ContextCore::fail_together(const std::function<void()>& body) {
   try {
-    map_segments(rendezvous.context_id, on_step);
-  } catch (const Error& error) {
-    Fault fault = to_fault(error);
-    if (fault.ranks.empty()) {
-      fault.ranks = {rank_};
-      fault.message = fmt::format("rank {} failed: {}", rank_, fault.message);
-    }
-    mailbox_->fail(everyone_, fault);
+    body();
+  } catch (const std::exception& error) {
+    mailbox_->fail(everyone_, to_fault(error, rank_));
     throw;
   }
 }
 
-void ContextCore::map_segments(std::uint64_t context_id,
-                               const std::function<void(std::string_view)>& on_step) {
-  on_step("segments");
+void ContextCore::map_segments(std::uint64_t context_id) {
+  announce("segments");
   std::vector<TeamTerms> terms_of;
   for (const Contribution& part : exchange_all("context: terms", {encode(terms({})), {}}))
     terms_of.push_back(decode_terms(part.data));
@@ -111,7 +112,7 @@ void ContextCore::map_segments(std::uint64_t context_id,
   backend_->check_peers(rank_, places);
   auto segments = exchange_all("context: segments", {{}, backend_->create_segment(heap_bytes_)});
 
-  on_step("window");
+  announce("window");
   auto window = backend_->open_window(context_id, size_, heap_bytes_);
   for (int rank = 0; rank < size_; ++rank) {
     const FileDescriptor& segment = segments[static_cast<std::size_t>(rank)].descriptor;
@@ -157,23 +158,34 @@ std::shared_ptr<detail::Allocation> ContextCore::allocate(std::size_t bytes,
   if (alignment > backend_->granularity())
     throw Error(Errc::invalid_argument, fmt::format("{}: the alignment is over the limit of {}",
                                                     call, backend_->granularity()));
+  // Half of the timeout, so that ranks with nothing to wait for are still there afterwards.
+  const Deadline deadline(timeout_ / 2);
+  bool gave_up = false;
   while (true) {
-    const auto parts = exchange_all(call, {heap_->report(), {}});
+    const auto parts = exchange_all(call, {heap_->report(gave_up), {}});
     std::vector<std::span<const std::byte>> reports;
     for (const Contribution& part : parts) reports.emplace_back(part.data);
     const bool more_frees = heap_->apply(reports);
     if (auto allocation = heap_->allocate(bytes, alignment)) return allocation;
+    if (const auto stuck = Heap::gave_up(reports); !stuck.empty())
+      throw Error(Errc::timeout,
+                  fmt::format("{}: the work on arrays freed on {} did not end within {}; {}", call,
+                              list_ranks(stuck), format_seconds(deadline.timeout()),
+                              heap_->describe_room(bytes)),
+                  stuck);
     if (!more_frees)
       throw Error(Errc::out_of_memory, fmt::format("{}: {}", call, heap_->describe_room(bytes)));
     // Some rank has freed arrays that its streams still use. All ranks know, so all try again.
-    wait_for_own_frees();
+    gave_up = !wait_for_own_frees(deadline);
   }
 }
 
-void ContextCore::wait_for_own_frees() const {
-  // Ended by the streams' work; past the deadline the others' exchange names this rank.
-  for (const Deadline deadline(timeout_); !heap_->frees_are_done() && !deadline.expired();)
+bool ContextCore::wait_for_own_frees(const Deadline& deadline) const {
+  while (!heap_->frees_are_done()) {
+    if (deadline.expired()) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
 }
 
 }  // namespace iridium

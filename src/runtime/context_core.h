@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -31,6 +33,11 @@ class ContextCore {
   const std::shared_ptr<StreamRegistry>& streams() const { return streams_; }
   Mailbox& mailbox() const { return *mailbox_; }
 
+  /// Tells who asked to be told that a step of the construction begins.
+  void announce(std::string_view step) const;
+  /// Runs a step of the construction. What it throws, all ranks get.
+  void fail_together(const std::function<void()>& body);
+
   /// What this rank brings to a team made with `options`.
   TeamTerms terms(const TeamOptions& options) const;
 
@@ -48,14 +55,16 @@ class ContextCore {
   std::uint32_t next_channel_id() { return ++last_channel_id_; }
 
  private:
-  void map_segments(std::uint64_t context_id, const std::function<void(std::string_view)>& on_step);
-  void wait_for_own_frees() const;
+  void map_segments(std::uint64_t context_id);
+  /// False when the deadline came first.
+  bool wait_for_own_frees(const Deadline& deadline) const;
 
   const int rank_;
   const int size_;
   const std::chrono::milliseconds timeout_;
   const bool checked_;
   std::size_t heap_bytes_ = 0;
+  std::function<void(std::string_view)> on_step_;
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<StreamRegistry> streams_ = std::make_shared<StreamRegistry>();
   std::shared_ptr<Heap> heap_;

@@ -45,12 +45,20 @@ Header decode_header(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Fault to_fault(const Error& error) {
-  // `Error` puts the code's name before the message, and will again.
-  const std::string prefix = fmt::format("{}: ", name(error.code()));
-  std::string message = error.what();
-  if (message.starts_with(prefix)) message.erase(0, prefix.size());
-  return {error.code(), std::move(message), error.ranks()};
+Fault to_fault(const std::exception& error, int rank) {
+  Fault fault = {Errc::system, error.what(), {}};
+  if (const auto* known = dynamic_cast<const Error*>(&error)) {
+    fault.code = known->code();
+    fault.ranks = known->ranks();
+    // `Error` puts the code's name before the message, and will again.
+    const std::string prefix = fmt::format("{}: ", name(fault.code));
+    if (fault.message.starts_with(prefix)) fault.message.erase(0, prefix.size());
+  }
+  if (fault.ranks.empty()) {
+    fault.ranks = {rank};
+    fault.message = fmt::format("rank {} failed: {}", rank, fault.message);
+  }
+  return fault;
 }
 
 Bytes encode(const Fault& fault) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,8 +49,9 @@ struct Fault {
   Error error() const { return {code, message, ranks}; }
 };
 
-/// What `error` says, to be said again elsewhere.
-Fault to_fault(const Error& error);
+/// What `error` says, to be said again elsewhere. An error that names no rank names `rank`, which
+/// had it.
+Fault to_fault(const std::exception& error, int rank);
 
 Bytes encode(const Fault& fault);
 /// Throws `protocol` on bytes that are no fault.

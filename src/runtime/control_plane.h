@@ -29,6 +29,8 @@ class ControlPlane {
   /// Sends to another rank, from any thread. False when the rank is gone or does not take it before
   /// the deadline.
   virtual bool send(int to, const Message& message, const Deadline& deadline) = 0;
+  /// Ends the sends that other threads have under way, so that nobody has to wait for them.
+  virtual void interrupt_sends() {}
 };
 
 }  // namespace iridium

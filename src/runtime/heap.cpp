@@ -15,6 +15,11 @@ namespace {
 
 constexpr std::size_t max_frees_per_report = 8192;
 
+// A report's first byte.
+constexpr std::uint8_t report_all = 0;      ///< nothing freed is left out
+constexpr std::uint8_t report_more = 1;     ///< more will be reported when its work is done
+constexpr std::uint8_t report_gave_up = 2;  ///< more, but its work did not end in time
+
 }  // namespace
 
 class Heap::Block final : public detail::Allocation {
@@ -48,32 +53,60 @@ Heap::Heap(std::shared_ptr<Window> window, int rank, int size, std::size_t bytes
       rank_(rank),
       size_(size),
       streams_(std::move(streams)),
-      allocator_(bytes) {}
+      allocator_(bytes) {
+  sweep_retired_windows();
+}
 
 Heap::~Heap() {
   try {
-    retire(std::move(window_), streams_->mark_all());
+    retire(std::move(window_), streams_);
   } catch (const std::exception& error) {
-    log(LogLevel::error, rank_, "a window was unmapped without waiting for its work: {}",
-        error.what());
+    log(LogLevel::error, rank_, "a window stays mapped: {}", error.what());
   }
 }
 
-Bytes Heap::report() {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::uint64_t> ids;
-  std::vector<PendingFree> rest;
-  for (PendingFree& free : pending_) {
-    if (ids.size() < max_frees_per_report && all_reached(free.work))
-      ids.push_back(free.id);
-    else
-      rest.push_back(std::move(free));
+void Heap::mark_frees() {
+  PendingFrees fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    fresh.ids.swap(freed_);
   }
-  pending_ = std::move(rest);
+  if (fresh.ids.empty()) return;
+  // Streams have locks of their own: not under this one.
+  auto work = streams_->mark_all();
+  const std::lock_guard lock(mutex_);
+  if (work) {
+    fresh.work = std::move(*work);
+    pending_.push_back(std::move(fresh));
+  } else {
+    freed_.insert(freed_.end(), fresh.ids.begin(), fresh.ids.end());
+  }
+}
+
+Bytes Heap::report(bool gave_up) {
+  mark_frees();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(pending_, [&](const PendingFrees& frees) {
+    if (!all_reached(frees.work)) return false;
+    reportable_.insert(reportable_.end(), frees.ids.begin(), frees.ids.end());
+    return true;
+  });
+  const std::size_t count = std::min(reportable_.size(), max_frees_per_report);
+  const bool more = !freed_.empty() || !pending_.empty() || count < reportable_.size();
   PayloadWriter writer;
-  writer.number(static_cast<std::uint8_t>(!pending_.empty()));
-  for (const std::uint64_t id : ids) writer.number(id);
+  writer.number(static_cast<std::uint8_t>(gave_up ? report_gave_up
+                                          : more  ? report_more
+                                                  : report_all));
+  for (std::size_t i = 0; i < count; ++i) writer.number(reportable_[i]);
   return writer.take();
+}
+
+std::vector<int> Heap::gave_up(const std::vector<std::span<const std::byte>>& reports) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank)
+    if (PayloadReader(reports[rank]).number<std::uint8_t>() == report_gave_up)
+      ranks.push_back(static_cast<int>(rank));
+  return ranks;
 }
 
 bool Heap::apply(const std::vector<std::span<const std::byte>>& reports) {
@@ -82,7 +115,12 @@ bool Heap::apply(const std::vector<std::span<const std::byte>>& reports) {
   bool more = false;
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     PayloadReader reader(reports[rank]);
-    more |= reader.number<std::uint8_t>() != 0;
+    more |= reader.number<std::uint8_t>() != report_all;
+    const std::size_t count = reader.rest().size() / sizeof(std::uint64_t);
+    if (static_cast<int>(rank) == rank_)
+      reportable_.erase(
+          reportable_.begin(),
+          reportable_.begin() + static_cast<std::ptrdiff_t>(std::min(count, reportable_.size())));
     while (!reader.rest().empty()) {
       const auto record = records_.find(reader.number<std::uint64_t>());
       if (record == records_.end())
@@ -112,16 +150,22 @@ std::shared_ptr<detail::Allocation> Heap::allocate(std::size_t bytes, std::size_
 }
 
 void Heap::free(std::uint64_t id, std::size_t offset) {
-  auto work = streams_->mark_all();
+  std::optional<Markers> work;
+  if (window_->calls_are_allowed_here()) work = streams_->mark_all();
   const std::lock_guard lock(mutex_);
   live_.erase(offset);
-  pending_.push_back({id, std::move(work)});
+  if (work)
+    pending_.push_back({{id}, std::move(*work)});
+  else
+    freed_.push_back(id);
 }
 
-bool Heap::frees_are_done() const {
+bool Heap::frees_are_done() {
+  mark_frees();
   const std::lock_guard lock(mutex_);
-  return std::all_of(pending_.begin(), pending_.end(),
-                     [](const PendingFree& free) { return all_reached(free.work); });
+  return freed_.empty() &&
+         std::all_of(pending_.begin(), pending_.end(),
+                     [](const PendingFrees& frees) { return all_reached(frees.work); });
 }
 
 bool Heap::contains(const void* pointer, std::size_t bytes) const {

@@ -30,14 +30,17 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   Heap(std::shared_ptr<Window> window, int rank, int size, std::size_t bytes,
        std::shared_ptr<StreamRegistry> streams);
 
-  /// The arrays freed here since the last report whose work is done, and whether more are to come.
-  Bytes report();
+  /// What the other ranks must know: the arrays freed here whose work is done, and whether more are
+  /// to come. `gave_up`: their work did not end in time. Sent again until `apply` has seen it.
+  Bytes report(bool gave_up = false);
   /// Takes in every rank's report; what all have freed is free. True when a rank has more to come.
   bool apply(const std::vector<std::span<const std::byte>>& reports);
   /// None when there is no room.
   std::shared_ptr<detail::Allocation> allocate(std::size_t bytes, std::size_t alignment);
   /// Whether the work on everything freed here is done.
-  bool frees_are_done() const;
+  bool frees_are_done();
+  /// The ranks whose reports say that they gave up.
+  static std::vector<int> gave_up(const std::vector<std::span<const std::byte>>& reports);
 
   /// Whether the range lies in one live array of this rank.
   bool contains(const void* pointer, std::size_t bytes) const;
@@ -56,11 +59,14 @@ class Heap final : public std::enable_shared_from_this<Heap> {
     std::size_t bytes = 0;
     std::uint64_t freed_by = 0;  ///< a bit per rank
   };
-  struct PendingFree {
-    std::uint64_t id = 0;
-    std::vector<std::shared_ptr<const Marker>> work;
+  struct PendingFrees {
+    std::vector<std::uint64_t> ids;
+    Markers work;  ///< submitted before the arrays were freed
   };
 
+  /// Marks the streams for arrays that were freed where that could not be done. Marking late only
+  /// waits for more.
+  void mark_frees();
   void free(std::uint64_t id, std::size_t offset);
 
   std::shared_ptr<Window> window_;
@@ -73,7 +79,9 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Record> records_;  ///< by id: not yet freed by every rank
   std::map<std::size_t, std::size_t> live_;  ///< offset → bytes of arrays not freed here
-  std::vector<PendingFree> pending_;         ///< freed here, not reported yet
+  std::vector<std::uint64_t> freed_;         ///< freed here, streams not marked yet
+  std::vector<PendingFrees> pending_;        ///< freed here, work not done yet
+  std::vector<std::uint64_t> reportable_;    ///< freed here, work done, not yet taken in by all
 };
 
 }  // namespace iridium

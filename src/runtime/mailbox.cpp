@@ -262,6 +262,10 @@ void Mailbox::shut_down() noexcept {
     stopped_ = true;
   }
   changed_.notify_all();
+  {
+    const std::shared_lock lock(plane_mutex_);
+    if (plane_) plane_->interrupt_sends();
+  }
   const std::lock_guard lock(plane_mutex_);
   if (!plane_) return;
   Message goodbye;

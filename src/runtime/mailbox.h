@@ -57,8 +57,8 @@ class Mailbox final : private ControlListener {
   void open(std::uint32_t channel_id);
   void close(std::uint32_t channel_id);
 
-  /// Says goodbye to all peers and stops. Later exchanges throw `invalid_argument`. Waits for no
-  /// peer's answer, only for sends of other threads that are under way.
+  /// Says goodbye to all peers and stops. Later exchanges throw `invalid_argument`. Never
+  /// blocks.
   void shut_down() noexcept;
 
  private:

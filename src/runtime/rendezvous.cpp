@@ -53,22 +53,37 @@ class Follower {
                                                 path_, leader.user, ::geteuid()));
   }
 
-  /// None when the leader went without a word.
+  /// None when the leader went without a word. What fails here, the leader is told, so that all
+  /// ranks fail with the same reason.
   std::optional<Rendezvous> attend(FileDescriptor connection) {
     Rendezvous result;
     result.links.resize(static_cast<std::size_t>(job_.size));
     result.links[0].socket = std::move(connection);
+    try {
+      if (receive_links(result)) return result;
+      return std::nullopt;
+    } catch (const std::exception& error) {
+      Message message;
+      message.type = MessageType::fault;
+      message.payload = encode(to_fault(error, job_.rank));
+      send_message(result.links[0].socket, message, Deadline(std::chrono::milliseconds(50)));
+      throw;
+    }
+  }
+
+  /// False when the leader went without a word.
+  bool receive_links(Rendezvous& result) {
     const FileDescriptor& leader = result.links[0].socket;
     MessageReader& reader = result.links[0].reader;
     const Hello hello = {protocol_version, job_.rank, job_.size, job_.token, version()};
-    if (send_message(leader, encode(hello), deadline_) != SendResult::sent) return std::nullopt;
+    if (send_message(leader, encode(hello), deadline_) != SendResult::sent) return false;
 
     heard_ = false;
     int links_left = job_.size - 2;
     const auto complete = [&] { return result.context_id != 0 && links_left == 0; };
     while (!complete()) {
       pollfd event = {leader.get(), POLLIN, 0};
-      if (::poll(&event, 1, deadline_.left_ms()) == 0) give_up(leader);
+      if (::poll(&event, 1, deadline_.left_ms()) == 0) give_up();
       const ReadResult state = read_available(leader, reader);
       while (!complete()) {
         auto message = reader.next();
@@ -77,11 +92,11 @@ class Follower {
         if (take(std::move(*message), result)) --links_left;
       }
       if (complete() || state == ReadResult::open) continue;
-      if (!heard_) return std::nullopt;
+      if (!heard_) return false;
       throw Error(Errc::peer_lost,
                   fmt::format("lost rank 0 at step {}: its connection closed", step_), {0});
     }
-    return result;
+    return true;
   }
 
   /// True when the message brought a link.
@@ -116,19 +131,13 @@ class Follower {
     }
   }
 
-  /// Tells the leader, so that all ranks fail with the same reason, and throws it.
-  [[noreturn]] void give_up(const FileDescriptor& leader) const {
+  [[noreturn]] void give_up() const {
     const std::vector<int> absent = missing_.empty() ? std::vector{0} : missing_;
-    const Fault fault = {
+    throw Error(
         Errc::timeout,
         fmt::format("{} did not come within {} at step {}, as rank {} saw it", list_ranks(absent),
                     format_seconds(deadline_.timeout()), step_, job_.rank),
-        absent};
-    Message message;
-    message.type = MessageType::fault;
-    message.payload = encode(fault);
-    send_message(leader, message, Deadline(std::chrono::milliseconds(50)));
-    throw fault.error();
+        absent);
   }
 
   const Job& job_;

@@ -109,6 +109,15 @@ class Leader {
     meeting_point_.reset();
   }
 
+  /// Ends the rendezvous for everyone who has come.
+  void refuse_all(const Fault& fault) {
+    meeting_point_.reset();
+    for (const auto& member : members_)
+      if (member && member->socket) refuse(*member, fault);
+    members_.clear();
+    members_.resize(static_cast<std::size_t>(job_.size));
+  }
+
   Rendezvous hand_out_links() {
     Rendezvous result;
     result.context_id = random_id();
@@ -188,25 +197,32 @@ class Leader {
   void read_strangers() {
     for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
       const auto current = stranger++;
-      try {
-        const ReadResult state = read_available(current->socket, current->reader);
-        if (const auto message = current->reader.next()) {
-          const Hello hello = decode_hello(*message);
-          // A member that failed and came back said so on its first connection before it opened
-          // this one.
-          read_members();
-          greet(hello, std::move(*current));
-          strangers_.erase(current);
-        } else if (state == ReadResult::closed) {
-          strangers_.erase(current);
-        }
-      } catch (const Error& error) {
-        if (error.code() != Errc::protocol) throw;
-        log(LogLevel::warn, 0, "turned away process {} at the rendezvous: {}", current->process,
-            error.what());
-        strangers_.erase(current);
+      const std::optional<Hello> hello = read_hello(*current);
+      if (!hello) {
+        if (!current->socket) strangers_.erase(current);
+        continue;
       }
+      // A member that failed and came back said so on its first connection before it opened this
+      // one.
+      read_members();
+      Connection connection = std::move(*current);
+      strangers_.erase(current);
+      greet(*hello, std::move(connection));
     }
+  }
+
+  /// None when there is no whole hello yet. Closes the connection of one that will not say it.
+  std::optional<Hello> read_hello(Connection& stranger) const {
+    try {
+      const ReadResult state = read_available(stranger.socket, stranger.reader);
+      if (const auto message = stranger.reader.next()) return decode_hello(*message);
+      if (state == ReadResult::closed) stranger.socket.reset();
+    } catch (const Error& error) {
+      log(LogLevel::warn, 0, "turned away process {} at the rendezvous: {}", stranger.process,
+          error.what());
+      stranger.socket.reset();
+    }
+    return std::nullopt;
   }
 
   void greet(const Hello& hello, Connection connection) {
@@ -270,9 +286,7 @@ class Leader {
   }
 
   [[noreturn]] void fail(const Fault& fault) {
-    meeting_point_.reset();
-    for (const auto& member : members_)
-      if (member) refuse(*member, fault);
+    refuse_all(fault);
     throw fault.error();
   }
 
@@ -307,9 +321,15 @@ class Leader {
 Rendezvous lead(const Job& job, const std::string& path, const Deadline& deadline,
                 const std::function<void(std::string_view)>& on_step) {
   Leader leader(job, path, deadline);
-  leader.gather();
-  on_step("links");
-  return leader.hand_out_links();
+  try {
+    leader.gather();
+    on_step("links");
+    return leader.hand_out_links();
+  } catch (const std::exception& error) {
+    // For what is not the leader's own verdict: of that it has told everyone.
+    leader.refuse_all(to_fault(error, 0));
+    throw;
+  }
 }
 
 }  // namespace iridium

@@ -1,16 +1,22 @@
 #include "runtime/retired_windows.h"
 
-#include <algorithm>
-#include <iterator>
 #include <list>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace iridium {
 namespace {
 
 struct RetiredWindow {
   std::shared_ptr<Window> window;
-  std::vector<std::shared_ptr<const Marker>> work;
+  std::shared_ptr<StreamRegistry> streams;
+  std::optional<Markers> work = {};  ///< none until the streams could be marked
+
+  bool is_done() {
+    if (!work) work = streams->mark_all();
+    return work && all_reached(*work);
+  }
 };
 
 struct RetiredWindows {
@@ -26,20 +32,24 @@ RetiredWindows& retired_windows() {
 
 }  // namespace
 
-bool all_reached(const std::vector<std::shared_ptr<const Marker>>& work) {
-  return std::all_of(work.begin(), work.end(),
-                     [](const auto& marker) { return marker->reached(); });
-}
-
-void retire(std::shared_ptr<Window> window, std::vector<std::shared_ptr<const Marker>> work) {
+void sweep_retired_windows() {
   std::list<RetiredWindow> done;  // dropped after the lock
   RetiredWindows& windows = retired_windows();
   const std::lock_guard lock(windows.mutex);
-  windows.waiting.push_back({std::move(window), std::move(work)});
   for (auto entry = windows.waiting.begin(); entry != windows.waiting.end();) {
     const auto current = entry++;
-    if (all_reached(current->work)) done.splice(done.end(), windows.waiting, current);
+    if (current->is_done()) done.splice(done.end(), windows.waiting, current);
   }
+}
+
+void retire(std::shared_ptr<Window> window, std::shared_ptr<StreamRegistry> streams) {
+  const bool allowed = window->calls_are_allowed_here();
+  {
+    RetiredWindows& windows = retired_windows();
+    const std::lock_guard lock(windows.mutex);
+    windows.waiting.push_back({std::move(window), std::move(streams)});
+  }
+  if (allowed) sweep_retired_windows();
 }
 
 }  // namespace iridium

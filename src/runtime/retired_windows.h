@@ -3,15 +3,17 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "backend/backend.h"
+#include "runtime/stream_registry.h"
 
 namespace iridium {
 
-bool all_reached(const std::vector<std::shared_ptr<const Marker>>& work);
+/// Drops the window once the work submitted to `streams` so far is done: now, or at a later call of
+/// this function or the next.
+void retire(std::shared_ptr<Window> window, std::shared_ptr<StreamRegistry> streams);
 
-/// Drops the window once `work` is done: now, or at a later call of this function.
-void retire(std::shared_ptr<Window> window, std::vector<std::shared_ptr<const Marker>> work);
+/// Drops those retired windows whose work is done.
+void sweep_retired_windows();
 
 }  // namespace iridium

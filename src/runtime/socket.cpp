@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "base/system_error.h"
 
@@ -64,20 +65,26 @@ ssize_t send_piece(int connection, std::span<const std::byte> bytes, int descrip
   return ::sendmsg(connection, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/// Throws when descriptors were lost on the way.
 void take_descriptors(msghdr& header, MessageReader& reader) {
+  std::size_t received = 0;
   for (cmsghdr* entry = CMSG_FIRSTHDR(&header); entry != nullptr;
        entry = CMSG_NXTHDR(&header, entry)) {
     if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (entry->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    std::array<FileDescriptor, max_descriptors_per_read> received;
-    for (std::size_t i = 0; i < std::min(count, received.size()); ++i) {
+    std::vector<FileDescriptor> descriptors;
+    for (std::size_t i = 0; i < count; ++i) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(entry) + i * sizeof(int), sizeof(int));
-      received[i] = FileDescriptor(number);
+      descriptors.emplace_back(number);
     }
-    for (std::size_t i = 0; i < std::min(count, received.size()); ++i)
-      reader.feed(std::move(received[i]));
+    received += count;
+    for (FileDescriptor& descriptor : descriptors) reader.feed(std::move(descriptor));
   }
+  if ((header.msg_flags & MSG_CTRUNC) == 0) return;
+  if (received >= max_descriptors_per_read)
+    throw Error(Errc::protocol, "more descriptors came at once than any message carries");
+  throw Error(Errc::system, "a descriptor was lost: this process has too many open files");
 }
 
 }  // namespace

@@ -77,6 +77,14 @@ class UnixControlPlane final : public ControlPlane {
     }
   }
 
+  void interrupt_sends() override {
+    for (Link& link : links_) {
+      if (!link.connection) continue;
+      const std::unique_lock lock(link.send_mutex, std::try_to_lock);
+      if (!lock) ::shutdown(link.connection.get(), SHUT_WR);
+    }
+  }
+
  private:
   static constexpr std::uint32_t stop_event = ~std::uint32_t{0};
 
@@ -120,6 +128,7 @@ class UnixControlPlane final : public ControlPlane {
     } catch (const Error& error) {
       result = ReadResult::closed;
       reason = error.what();
+      ::shutdown(link.connection.get(), SHUT_RDWR);
     }
     if (result == ReadResult::open) return;
     // The descriptor stays open until destruction: senders may be using it.

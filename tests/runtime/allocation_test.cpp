@@ -252,6 +252,41 @@ TEST_P(AllocationOfThree, MemoryIsUsedAgainOnlyAfterTheWorkOnItIsDone) {
   expect_all_ok(run_ranks(GetParam().kind, "stream_still_writes", GetParam().size));
 }
 
+IR_SCENARIO(frees_then_disagrees) {
+  Context context(job, small_options);
+  const std::size_t most = small_heap / 4 * 3;
+  context.allocate<std::byte>(most);
+  require_error(Errc::mismatch, {1}, [&] { context.allocate<std::byte>(job.rank == 1 ? 2 : 1); });
+  context.allocate<std::byte>(most);
+}
+
+TEST_P(AllocationOfThree, WhatWasFreedBeforeAMismatchIsNotLost) {
+  expect_all_ok(run_ranks(GetParam().kind, "frees_then_disagrees", GetParam().size));
+}
+
+IR_SCENARIO(stream_is_stuck) {
+  ContextOptions options = small_options;
+  options.timeout = short_timeout;
+  Context context(job, options);
+  const std::size_t most = small_heap / 4 * 3;
+  std::promise<void> gate;
+  Stream stream = context.make_stream();
+  auto array = context.allocate<std::byte>(most);
+  if (job.rank == 1) stream.call([&] { gate.get_future().wait(); });
+  array = {};
+  const Error error = require_error(Errc::timeout, {1}, [&] { context.allocate<std::byte>(most); });
+  require(std::string(error.what()).find("the work on arrays freed on rank 1 did not end") !=
+              std::string::npos,
+          error.what());
+  gate.set_value();
+  stream.synchronize();
+  context.allocate<std::byte>(most);
+}
+
+TEST_P(AllocationOfThree, MemoryThatAStreamNeverGivesBackIsATimeoutOnAllRanks) {
+  expect_all_ok(run_ranks(GetParam().kind, "stream_is_stuck", GetParam().size));
+}
+
 TEST(IsSymmetric, KnowsTheEdgesOfLiveArrays) {
   Context context(small_options);
   auto array = context.allocate<std::byte>(1000);

@@ -63,13 +63,15 @@ TEST_P(KilledAtStep, SurvivorsNameTheDead) {
 
 IR_SCENARIO(killed_while_waiting) {
   // Rank 3 comes when rank 2 is dead and the others know.
+  ContextOptions options = {.timeout = 2 * short_timeout};
   if (job.rank == 2)
-    std::thread([] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      ::kill(::getpid(), SIGKILL);
-    }).detach();
-  if (job.rank == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  const ContextOptions options = {.timeout = short_timeout};
+    options.on_step = [](std::string_view) {
+      std::thread([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+        ::kill(::getpid(), SIGKILL);
+      }).detach();
+    };
+  if (job.rank == 3) std::this_thread::sleep_for(short_timeout);
   const Errc expected = job.rank == 3 ? Errc::timeout : Errc::peer_lost;
   require_error(expected, {job.rank == 3 ? 0 : 2}, [&] { Context context(job, options); });
 }

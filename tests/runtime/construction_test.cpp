@@ -161,21 +161,38 @@ TEST_P(ConstructionTest, RanksWithOtherOptionsAreNamed) {
     expect_all_ok(run_ranks(GetParam(), scenario, 3));
 }
 
-IR_SCENARIO(one_rank_fails) {
-  ContextOptions options;
-  if (job.rank == 1)
-    options.on_step = [](std::string_view step) {
-      if (step == "window") throw Error(Errc::out_of_memory, "no room for a window");
+/// `culprit` fails when `step` begins; all get its reason.
+void fail_at_step(const Job& job, int culprit, std::string_view fatal_step) {
+  ContextOptions options = {.timeout = short_timeout};
+  if (job.rank == culprit)
+    options.on_step = [&](std::string_view step) {
+      if (step == fatal_step) throw Error(Errc::out_of_memory, "no room for a window");
     };
   const Error error =
       require_error(Errc::out_of_memory, {}, [&] { Context context(job, options); });
-  const std::string reason =
-      job.rank == 1 ? "no room for a window" : "rank 1 failed: no room for a window";
-  require(std::string(error.what()).find(reason) != std::string::npos, error.what());
+  const std::string prefix =
+      job.rank == culprit ? "" : "rank " + std::to_string(culprit) + " failed: ";
+  require(std::string(error.what()).find(prefix + "no room for a window") != std::string::npos,
+          error.what());
+}
+
+IR_SCENARIO(leader_fails_at_links) {
+  fail_at_step(job, 0, "links");
+}
+IR_SCENARIO(rank_1_fails_at_segments) {
+  fail_at_step(job, 1, "segments");
+}
+IR_SCENARIO(rank_1_fails_at_window) {
+  fail_at_step(job, 1, "window");
+}
+IR_SCENARIO(rank_2_fails_at_world) {
+  fail_at_step(job, 2, "world");
 }
 
 TEST_P(ConstructionTest, WhatOneRankFailsWithIsWhatAllGet) {
-  expect_all_ok(run_ranks(GetParam(), "one_rank_fails", 4));
+  for (const char* scenario : {"leader_fails_at_links", "rank_1_fails_at_segments",
+                               "rank_1_fails_at_window", "rank_2_fails_at_world"})
+    expect_all_ok(run_ranks(GetParam(), scenario, 4));
 }
 
 IR_SCENARIO(again_after_failure) {

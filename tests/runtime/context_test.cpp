@@ -211,6 +211,7 @@ TEST(ContextOptionsTest, BadValuesAreRefusedBeforeAnythingHappens) {
   refused(Errc::invalid_argument, {.heap_bytes = 0});
   refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds(0)});
   refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds(-5)});
+  refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds::max()});
   refused(Errc::out_of_memory, {.heap_bytes = ~std::size_t{0}});
   const std::string message = refused(Errc::out_of_memory, {.heap_bytes = std::size_t{1} << 50});
   EXPECT_NE(message.find("1125899906842624 bytes (1 PiB)"), std::string::npos) << message;

@@ -249,11 +249,20 @@ TEST(ControlMessageDescriptors, NobodyAskedForAreBoundedAndClosed) {
 
 TEST(Faults, SayWhatTheErrorSaid) {
   const Error error(Errc::peer_lost, "lost rank 3 at barrier", {3});
-  const Fault fault = to_fault(error);
+  const Fault fault = to_fault(error, 1);
   EXPECT_EQ(fault.message, "lost rank 3 at barrier");
   EXPECT_STREQ(fault.error().what(), error.what());
   EXPECT_EQ(fault.error().code(), error.code());
   EXPECT_EQ(fault.error().ranks(), error.ranks());
+}
+
+TEST(Faults, OfErrorsThatNameNoRankNameTheOneThatHadThem) {
+  const Fault fault = to_fault(Error(Errc::out_of_memory, "no room"), 2);
+  EXPECT_EQ(fault.message, "rank 2 failed: no room");
+  EXPECT_EQ(fault.ranks, std::vector<int>{2});
+  const Fault foreign = to_fault(std::runtime_error("out of ink"), 4);
+  EXPECT_EQ(foreign.code, Errc::system);
+  EXPECT_EQ(foreign.message, "rank 4 failed: out of ink");
 }
 
 TEST(Faults, GoThereAndBack) {

@@ -87,8 +87,8 @@ TEST(ControlPlaneTest, GarbageClosesTheLinkWithAReason) {
     EXPECT_NE(plane.recorder.wait_for_gone(1).find("protocol: a control message starts with"),
               std::string::npos);
     Message message;
-    EXPECT_TRUE(plane.plane->send(1, message, Deadline(std::chrono::seconds(1))))
-        << "our side is still open";
+    EXPECT_FALSE(plane.plane->send(1, message, Deadline(std::chrono::seconds(1))))
+        << "the link is closed on both sides";
   }
 }
 

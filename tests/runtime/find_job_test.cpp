@@ -99,12 +99,20 @@ void expect_message(const Error& error, const std::vector<std::string>& parts) {
 TEST(FindJob, WithoutALauncherIsAWorldOfOne) {
   for (const Variables& variables :
        {Variables{}, Variables{{"RANK", "3"}, {"WORLD_SIZE", "4"}}, Variables{{"IRIDIUM_RANK", ""}},
-        Variables{{"IRIDIUM_TOKEN", "left over"}}, Variables{{"TORCHELASTIC_RUN_ID", ""}}}) {
+        Variables{{"TORCHELASTIC_RUN_ID", ""}}}) {
     const Job job = job_of(variables);
     EXPECT_EQ(job.rank, 0);
     EXPECT_EQ(job.size, 1);
     EXPECT_EQ(job.launcher, "single");
   }
+}
+
+TEST(FindJob, ATokenAloneIsHalfAJob) {
+  const Error error =
+      expect_error(Errc::invalid_argument, [] { job_of({{"IRIDIUM_TOKEN", "left over"}}); });
+  EXPECT_NE(std::string(error.what()).find("IRIDIUM_TOKEN is set but IRIDIUM_RANK is not"),
+            std::string::npos)
+      << error.what();
 }
 
 TEST(FindJob, ReadsIridiumRun) {

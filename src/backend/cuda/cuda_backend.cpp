@@ -92,7 +92,7 @@ class CudaBackend final : public Backend {
     const CudaScope scope(place_.device);
     check_cuda(cudaInitDevice(place_.device, 0, 0),
                fmt::format("cannot make a CUDA context on GPU {}", place_.device));
-    own_stream_ = make_cuda_stream(place_.device, {});
+    own_stream_ = make_cuda_stream(place_.device);
   }
 
   BackendKind kind() const override { return BackendKind::cuda; }
@@ -160,14 +160,12 @@ class CudaBackend final : public Backend {
 
   int max_blocks() const override { return 1024; }
 
-  std::shared_ptr<detail::StreamImpl> make_stream(LastWork on_last_work) override {
-    return make_cuda_stream(place_.device, std::move(on_last_work));
+  std::shared_ptr<detail::StreamImpl> make_stream() override {
+    return make_cuda_stream(place_.device);
   }
 
-  std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle,
-                                                    LastWork on_last_work) override {
-    return borrow_cuda_stream(place_.device, static_cast<cudaStream_t>(native_handle),
-                              std::move(on_last_work));
+  std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) override {
+    return borrow_cuda_stream(place_.device, static_cast<cudaStream_t>(native_handle));
   }
 
  private:

@@ -19,6 +19,16 @@ Errc code_of(cudaError_t status) {
     case cudaErrorNoDevice:
     case cudaErrorNotSupported:
       return Errc::unsupported;
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+      return Errc::stream_failed;
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureImplicit:
       return Errc::capture_unsupported;

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/cuda_scope.h"
+#include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/driver.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -63,6 +64,8 @@ class CudaWindow final : public Window {
       if (mapped_[rank]) driver().mem_unmap(address(static_cast<int>(rank)), stride_);
     driver().mem_unreserve(address(0), bytes_);
   }
+
+  bool calls_are_allowed_here() const override { return !in_cuda_callback(); }
 
   void map(int rank, const FileDescriptor& descriptor) override {
     const CudaScope scope(place_.device);

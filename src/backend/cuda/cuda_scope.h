@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "backend/cuda/driver.h"
+
 namespace iridium {
 
 /// While it lives, `device` is current, and calls that would break a capture running on another
@@ -12,12 +14,16 @@ class CudaScope {
  public:
   explicit CudaScope(int device) {
     static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
-    static_cast<void>(cudaGetDevice(&before_));
-    if (before_ != device) static_cast<void>(cudaSetDevice(device));
-    changed_ = before_ != device;
+    int before = 0;
+    static_cast<void>(cudaGetDevice(&before));
+    changed_ = before != device;
+    if (!changed_) return;
+    static_cast<void>(driver().context_get(&context_before_));
+    static_cast<void>(cudaSetDevice(device));
   }
   ~CudaScope() {
-    if (changed_) static_cast<void>(cudaSetDevice(before_));
+    // cudaSetDevice would make a context on a device that this thread has never used.
+    if (changed_) static_cast<void>(driver().context_set(context_before_));
     static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
   }
   CudaScope(const CudaScope&) = delete;
@@ -25,7 +31,7 @@ class CudaScope {
 
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-  int before_ = 0;
+  CUcontext context_before_ = nullptr;
   bool changed_ = false;
 };
 

@@ -8,10 +8,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "backend/cuda/cuda_error.h"
+#include "backend/cuda/cuda_graph.h"
 #include "backend/cuda/cuda_scope.h"
 #include "base/log.h"
 #include "iridium/errors.h"
@@ -19,92 +21,24 @@
 namespace iridium {
 namespace {
 
-/// Where a host function leaves its exception for the stream's next call.
-class Failure {
- public:
-  void set(std::string reason) {
-    const std::lock_guard lock(mutex_);
-    if (!reason_) reason_ = std::move(reason);
-  }
-  std::optional<std::string> take() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(reason_, std::nullopt);
-  }
-
- private:
-  std::mutex mutex_;
-  std::optional<std::string> reason_;
-};
-
-struct HostCall {
-  std::function<void()> function;
-  std::shared_ptr<Failure> failure;
-
-  void run() const {
-    try {
-      function();
-    } catch (const std::exception& error) {
-      failure->set(error.what());
-    } catch (...) {
-      failure->set("an exception of unknown type");
-    }
-  }
-};
-
-void run_and_delete(void* call) {
-  const std::unique_ptr<HostCall> owned(static_cast<HostCall*>(call));
-  owned->run();
-}
-void run_again(void* call) {
-  static_cast<const HostCall*>(call)->run();
-}
-void delete_call(void* call) {
-  delete static_cast<HostCall*>(call);
-}
-
-struct CudaGraph final : detail::GraphImpl {
-  explicit CudaGraph(int on_device) : device(on_device) {}
-  ~CudaGraph() override {
-    const CudaScope scope(device);
-    if (executable != nullptr) static_cast<void>(cudaGraphExecDestroy(executable));
-    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
-  }
-  CudaGraph(const CudaGraph&) = delete;
-  CudaGraph& operator=(const CudaGraph&) = delete;
-
-  std::size_t node_count() const override {
-    std::size_t count = 0;
-    check_cuda(cudaGraphGetNodes(graph, nullptr, &count), "cannot count a graph's nodes");
-    return count;
-  }
-
-  int device;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  std::vector<std::shared_ptr<detail::Allocation>> retained;
-};
-
-cudaStreamCaptureStatus status_of(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(stream, &status), "cannot ask whether a stream is capturing");
-  return status;
-}
-
-/// An event behind the stream's work. A stream that is capturing cannot take one; then it is
-/// recorded when the capture is over, and until then the work counts as not done.
+/// An event behind the stream's work.
 class CudaMarker final : public Marker {
  public:
-  CudaMarker(int device, cudaStream_t stream) : device_(device), stream_(stream) { try_record(); }
+  CudaMarker(int device, cudaStream_t stream) : device_(device) {
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cannot make an event");
+    const cudaError_t status = cudaEventRecord(event_, stream);
+    if (status != cudaSuccess) static_cast<void>(cudaEventDestroy(event_));
+    check_cuda(status, "cannot record an event");
+  }
   ~CudaMarker() override {
     const CudaScope scope(device_);
-    if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+    static_cast<void>(cudaEventDestroy(event_));
   }
   CudaMarker(const CudaMarker&) = delete;
   CudaMarker& operator=(const CudaMarker&) = delete;
 
   bool reached() const override {
     const CudaScope scope(device_);
-    if (event_ == nullptr && !try_record()) return false;
     const cudaError_t status = cudaEventQuery(event_);
     static_cast<void>(cudaGetLastError());
     // Work that failed is over too.
@@ -112,20 +46,8 @@ class CudaMarker final : public Marker {
   }
 
  private:
-  bool try_record() const {
-    const CudaScope scope(device_);
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess &&
-        status != cudaStreamCaptureStatusNone)
-      return false;
-    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cannot make an event");
-    check_cuda(cudaEventRecord(event_, stream_), "cannot record an event");
-    return true;
-  }
-
   int device_;
-  cudaStream_t stream_;
-  mutable cudaEvent_t event_ = nullptr;
+  cudaEvent_t event_ = nullptr;
 };
 
 class CudaStream final : public detail::StreamImpl {
@@ -136,8 +58,8 @@ class CudaStream final : public detail::StreamImpl {
   ~CudaStream() override {
     const CudaScope scope(device_);
     try {
-      const std::shared_ptr<const Marker> end = mark();
-      for (const LastWork& tell : on_last_work_) tell(end);
+      // While a foreign capture runs on it, the end of its earlier work cannot be told.
+      tell_end(mark());
     } catch (const std::exception& error) {
       log(LogLevel::debug, -1, "the end of a stream's work is unknown: {}", error.what());
     }
@@ -147,38 +69,35 @@ class CudaStream final : public detail::StreamImpl {
   CudaStream& operator=(const CudaStream&) = delete;
 
   void copy(void* to, const void* from, std::size_t bytes) override {
-    const CudaScope scope(device_);
-    throw_failure();
+    const Call call(*this);
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "copy");
   }
 
   void fill(void* to, unsigned char value, std::size_t bytes) override {
-    const CudaScope scope(device_);
-    throw_failure();
+    const Call call(*this);
     check_cuda(cudaMemsetAsync(to, value, bytes, stream_), "fill");
   }
 
   void call(std::function<void()> function) override {
-    const CudaScope scope(device_);
-    throw_failure();
+    const Call submitting(*this);
     auto call = std::make_unique<HostCall>(HostCall{std::move(function), failure_});
-    if (status_of(stream_) == cudaStreamCaptureStatusNone) {
+    if (is_capturing()) {
+      HostCall* recorded = give_to_graph(std::move(call));
+      check_cuda(cudaLaunchHostFunc(stream_, HostCall::run, recorded), "call");
+    } else {
       HostCall* queued = call.release();
-      const cudaError_t status = cudaLaunchHostFunc(stream_, run_and_delete, queued);
+      const cudaError_t status = cudaLaunchHostFunc(stream_, HostCall::run_and_delete, queued);
       if (status != cudaSuccess) delete queued;
       check_cuda(status, "call");
-    } else {
-      HostCall* recorded = give_to_graph(std::move(call));
-      check_cuda(cudaLaunchHostFunc(stream_, run_again, recorded), "call");
     }
   }
 
   void retain(std::shared_ptr<detail::Allocation> allocation) override {
-    if (capture_status() == CaptureStatus::none) {
-      call([held = std::move(allocation)] {});
+    const Call call(*this);
+    if (!is_capturing()) {
+      held_.push_back({std::move(allocation), std::make_unique<CudaMarker>(device_, stream_)});
       return;
     }
-    const std::lock_guard lock(mutex_);
     if (!recording_)
       throw Error(Errc::unsupported,
                   "retain_on: this capture was not begun by Iridium; keep the array alive as long "
@@ -187,17 +106,19 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   void synchronize() override {
+    {
+      const Call call(*this);
+      refuse_capture("synchronize");
+    }
     const CudaScope scope(device_);
-    refuse_capture("synchronize");
     const cudaError_t status = cudaStreamSynchronize(stream_);
-    throw_failure();
+    const Call call(*this);
     check_work(status);
   }
 
   bool idle() override {
-    const CudaScope scope(device_);
+    const Call call(*this);
     refuse_capture("idle");
-    throw_failure();
     const cudaError_t status = cudaStreamQuery(stream_);
     if (status == cudaErrorNotReady) {
       static_cast<void>(cudaGetLastError());
@@ -208,21 +129,25 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   void begin_capture() override {
-    const CudaScope scope(device_);
-    throw_failure();
-    const std::lock_guard lock(mutex_);
-    if (status_of(stream_) != cudaStreamCaptureStatusNone)
+    const Call call(*this);
+    if (is_capturing())
       throw Error(Errc::invalid_argument, "begin_capture: this stream is capturing already");
     check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin_capture");
     recording_ = std::make_shared<CudaGraph>(device_);
+    recorder_ = std::this_thread::get_id();
   }
 
   std::shared_ptr<const detail::GraphImpl> end_capture() override {
+    std::shared_ptr<CudaGraph> graph;  // outlives the lock: dropping it frees arrays
     const CudaScope scope(device_);
     const std::lock_guard lock(mutex_);
     if (!recording_)
       throw Error(Errc::invalid_argument, "end_capture: this stream is not capturing");
-    auto graph = std::exchange(recording_, nullptr);
+    // CUDA would refuse it too, and drop the capture.
+    if (recorder_ != std::this_thread::get_id())
+      throw Error(Errc::invalid_argument,
+                  "end_capture: the capture was begun by another thread, which must end it");
+    graph = std::exchange(recording_, nullptr);
     check_cuda(cudaStreamEndCapture(stream_, &graph->graph), "end_capture: the capture was broken");
     check_cuda(cudaGraphInstantiate(&graph->executable, graph->graph, 0),
                "end_capture: cannot instantiate the graph");
@@ -231,53 +156,93 @@ class CudaStream final : public detail::StreamImpl {
 
   CaptureStatus capture_status() const override {
     const CudaScope scope(device_);
-    switch (status_of(stream_)) {
-      case cudaStreamCaptureStatusActive:
-        return CaptureStatus::active;
+    switch (status_of_capture()) {
+      case cudaStreamCaptureStatusNone:
+        return CaptureStatus::none;
       case cudaStreamCaptureStatusInvalidated:
         return CaptureStatus::invalidated;
       default:
-        return CaptureStatus::none;
+        return CaptureStatus::active;
     }
   }
 
   void launch(std::shared_ptr<const detail::GraphImpl> graph) override {
-    const CudaScope scope(device_);
-    throw_failure();
+    const Call call(*this);
     const auto cuda_graph = std::dynamic_pointer_cast<const CudaGraph>(graph);
     if (!cuda_graph)
       throw Error(Errc::invalid_argument, "launch: the graph was captured on another backend");
-    if (status_of(stream_) == cudaStreamCaptureStatusNone)
-      check_cuda(cudaGraphLaunch(cuda_graph->executable, stream_), "launch of a graph");
-    else
+    if (is_capturing()) {
       record_child(*cuda_graph);
+      return;
+    }
+    check_cuda(cudaGraphLaunch(cuda_graph->executable, stream_), "launch of a graph");
+    for (const auto& failure : cuda_graph->all_failures()) watch(failure);
   }
 
   void* native_handle() const override { return stream_; }
 
   void close() noexcept override {
+    std::shared_ptr<CudaGraph> abandoned;  // outlives the lock: dropping it frees arrays
+    const CudaScope scope(device_);
     const std::lock_guard lock(mutex_);
     if (!recording_) return;
+    abandoned = std::exchange(recording_, nullptr);
+    static_cast<void>(cudaStreamEndCapture(stream_, &abandoned->graph));
+    static_cast<void>(cudaGetLastError());
+  }
+
+  std::unique_ptr<Marker> mark() override {
     const CudaScope scope(device_);
-    cudaGraph_t abandoned = nullptr;
-    static_cast<void>(cudaStreamEndCapture(stream_, &abandoned));
-    if (abandoned != nullptr) static_cast<void>(cudaGraphDestroy(abandoned));
-    recording_ = nullptr;
-  }
-
-  void add_last_work(LastWork on_last_work) {
     const std::lock_guard lock(mutex_);
-    if (on_last_work) on_last_work_.push_back(std::move(on_last_work));
+    if (is_capturing()) return nullptr;
+    return std::make_unique<CudaMarker>(device_, stream_);
   }
-
-  std::unique_ptr<Marker> mark() override { return std::make_unique<CudaMarker>(device_, stream_); }
 
  private:
+  /// An array that work queued on this stream uses.
+  struct Held {
+    std::shared_ptr<detail::Allocation> allocation;
+    std::unique_ptr<Marker> work;
+  };
+
+  /// Around every call: its turn on the stream, failures of earlier work, arrays that may go.
+  class Call {
+   public:
+    explicit Call(CudaStream& stream) : scope_(stream.device_), lock_(stream.mutex_) {
+      stream.throw_failure();
+      auto& held = stream.held_;
+      for (auto entry = held.begin(); entry != held.end();) {
+        const bool done = entry->work->reached();
+        if (done) released_.push_back(std::move(entry->allocation));
+        entry = done ? held.erase(entry) : entry + 1;
+      }
+    }
+
+   private:
+    CudaScope scope_;
+    std::vector<std::shared_ptr<detail::Allocation>> released_;  ///< freed after the lock
+    std::lock_guard<std::mutex> lock_;
+  };
+
   struct CaptureInfo {
     cudaGraph_t graph = nullptr;
     const cudaGraphNode_t* dependencies = nullptr;
     std::size_t count = 0;
   };
+
+  cudaStreamCaptureStatus status_of_capture() const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t error = cudaStreamIsCapturing(stream_, &status);
+    if (error == cudaErrorStreamCaptureImplicit) {
+      // The default stream waits for a stream that is capturing: it can take no work either.
+      static_cast<void>(cudaGetLastError());
+      return cudaStreamCaptureStatusActive;
+    }
+    check_cuda(error, "cannot ask whether a stream is capturing");
+    return status;
+  }
+
+  bool is_capturing() const { return status_of_capture() != cudaStreamCaptureStatusNone; }
 
   CaptureInfo capture_info() const {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -292,11 +257,12 @@ class CudaStream final : public detail::StreamImpl {
 
   /// The graph being captured, ours or not, owns the call from here on.
   HostCall* give_to_graph(std::unique_ptr<HostCall> call) const {
+    if (recording_) call->failure = recording_->failure;
     const CaptureInfo info = capture_info();
     cudaUserObject_t object = nullptr;
-    check_cuda(
-        cudaUserObjectCreate(&object, call.get(), delete_call, 1, cudaUserObjectNoDestructorSync),
-        "cannot keep a function for a graph");
+    check_cuda(cudaUserObjectCreate(&object, call.get(), HostCall::destroy, 1,
+                                    cudaUserObjectNoDestructorSync),
+               "cannot keep a function for a graph");
     HostCall* recorded = call.release();
     check_cuda(cudaGraphRetainUserObject(info.graph, object, 1, cudaGraphUserObjectMove),
                "cannot keep a function for a graph");
@@ -304,6 +270,10 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   void record_child(const CudaGraph& child) {
+    if (!recording_ && !child.retained.empty())
+      throw Error(Errc::unsupported,
+                  "launch: the graph keeps arrays alive, and a capture that was not begun by "
+                  "Iridium cannot");
     const CaptureInfo info = capture_info();
     cudaGraphNode_t node = nullptr;
     check_cuda(
@@ -312,14 +282,24 @@ class CudaStream final : public detail::StreamImpl {
     check_cuda(cudaStreamUpdateCaptureDependencies(stream_, &node, nullptr, 1,
                                                    cudaStreamSetCaptureDependencies),
                "cannot record the launch of a graph");
-    const std::lock_guard lock(mutex_);
-    if (recording_)
-      recording_->retained.insert(recording_->retained.end(), child.retained.begin(),
-                                  child.retained.end());
+    if (!recording_) return;
+    recording_->retained.insert(recording_->retained.end(), child.retained.begin(),
+                                child.retained.end());
+    for (const auto& failure : child.all_failures()) recording_->child_failures.push_back(failure);
+  }
+
+  void watch(const std::shared_ptr<Failure>& failure) {
+    std::erase_if(launched_failures_, [&](const std::weak_ptr<Failure>& known) {
+      return known.expired() || known.lock() == failure;
+    });
+    launched_failures_.push_back(failure);
   }
 
   void throw_failure() {
-    if (const auto reason = failure_->take())
+    std::optional<std::string> reason = failure_->take();
+    for (const std::weak_ptr<Failure>& known : launched_failures_)
+      if (const auto failure = known.lock(); failure && !reason) reason = failure->take();
+    if (reason)
       throw Error(Errc::stream_failed,
                   fmt::format("work queued on the stream failed: {}", *reason));
   }
@@ -333,18 +313,20 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   void refuse_capture(const char* call) const {
-    if (status_of(stream_) != cudaStreamCaptureStatusNone)
+    if (is_capturing())
       throw Error(Errc::capture_unsupported,
                   fmt::format("{} cannot be part of a capture; the capture goes on", call));
   }
 
-  int device_;
-  cudaStream_t stream_;
-  bool owned_;
-  std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
+  const int device_;
+  const cudaStream_t stream_;
+  const bool owned_;
   std::mutex mutex_;
-  std::vector<LastWork> on_last_work_;
   std::shared_ptr<CudaGraph> recording_;  ///< the capture begun here
+  std::thread::id recorder_;              ///< who began it
+  std::vector<Held> held_;
+  std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
+  std::vector<std::weak_ptr<Failure>> launched_failures_;  ///< of graphs launched here
 };
 
 struct LiveStreams {
@@ -360,29 +342,26 @@ LiveStreams& live_streams() {
 
 /// One object per stream of CUDA, whoever asks: a capture begun through one name can be ended
 /// through another.
-std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool owned,
-                                        LastWork on_last_work) {
+std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool owned) {
   LiveStreams& streams = live_streams();
   const std::lock_guard lock(streams.mutex);
   std::erase_if(streams.by_handle, [](const auto& entry) { return entry.second.expired(); });
   auto& slot = streams.by_handle[{device, stream}];
   std::shared_ptr<CudaStream> known = slot.lock();
   if (!known) slot = known = std::make_shared<CudaStream>(device, stream, owned);
-  known->add_last_work(std::move(on_last_work));
   return known;
 }
 
 }  // namespace
 
-std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device, LastWork on_last_work) {
+std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device) {
   const CudaScope scope(device);
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cannot make a stream");
-  return open_stream(device, stream, true, std::move(on_last_work));
+  return open_stream(device, stream, true);
 }
 
-std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream,
-                                                       LastWork on_last_work) {
+std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream) {
   const CudaScope scope(device);
   int owner = 0;
   check_cuda(cudaStreamGetDevice(stream, &owner),
@@ -391,7 +370,7 @@ std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t 
     throw Error(
         Errc::invalid_argument,
         fmt::format("the borrowed stream belongs to GPU {}; this rank uses GPU {}", owner, device));
-  return open_stream(device, stream, false, std::move(on_last_work));
+  return open_stream(device, stream, false);
 }
 
 }  // namespace iridium

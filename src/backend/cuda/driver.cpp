@@ -30,6 +30,8 @@ Driver look_up_all() {
   Driver calls = {};
   look_up("cuDeviceGet", calls.device_get);
   look_up("cuDeviceGetAttribute", calls.device_get_attribute);
+  look_up("cuCtxGetCurrent", calls.context_get);
+  look_up("cuCtxSetCurrent", calls.context_set);
   look_up("cuMemCreate", calls.mem_create);
   look_up("cuMemRelease", calls.mem_release);
   look_up("cuMemExportToShareableHandle", calls.mem_export);

@@ -9,6 +9,8 @@ namespace iridium {
 struct Driver {
   decltype(&cuDeviceGet) device_get;
   decltype(&cuDeviceGetAttribute) device_get_attribute;
+  decltype(&cuCtxGetCurrent) context_get;
+  decltype(&cuCtxSetCurrent) context_set;
   decltype(&cuMemCreate) mem_create;
   decltype(&cuMemRelease) mem_release;
   decltype(&cuMemExportToShareableHandle) mem_export;

@@ -73,10 +73,9 @@ class HostBackend final : public Backend {
 
   int max_blocks() const override { return 1024; }
 
-  // A stream's own thread keeps it known until its work is done.
-  std::shared_ptr<detail::StreamImpl> make_stream(LastWork) override { return make_host_stream(); }
+  std::shared_ptr<detail::StreamImpl> make_stream() override { return make_host_stream(); }
 
-  std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle, LastWork) override {
+  std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) override {
     return find_host_stream(native_handle);
   }
 };

@@ -50,6 +50,9 @@ class HostStream final : public detail::StreamImpl,
                          public std::enable_shared_from_this<HostStream> {
  public:
   ~HostStream() override {
+    // Before its members go: what they hold may be freed, and freeing marks the streams that are
+    // left.
+    tell_end(nullptr);
     LiveStreams& streams = live_streams();
     const std::lock_guard lock(streams.mutex);
     streams.by_handle.erase(this);

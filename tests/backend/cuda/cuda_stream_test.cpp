@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "backend/cuda/gpu.h"
 #include "support/memory.h"
@@ -114,6 +115,52 @@ TEST_F(CudaStreamTest, AFunctionThatThrowsShowsAtTheNextCall) {
   const Error error = expect_error(Errc::stream_failed, [&] { stream.synchronize(); });
   EXPECT_NE(std::string(error.what()).find("out of ink"), std::string::npos) << error.what();
   stream.synchronize();
+}
+
+TEST_F(CudaStreamTest, AFunctionThatThrowsInAGraphShowsOnTheStreamItWasLaunchedOn) {
+  Stream recorder = context_->make_stream();
+  Stream player = context_->make_stream();
+  recorder.begin_capture();
+  recorder.call([] { throw std::runtime_error("out of ink"); });
+  const Graph inner = recorder.end_capture();
+  recorder.begin_capture();
+  recorder.launch(inner);
+  const Graph outer = recorder.end_capture();
+  for (const Graph& graph : {inner, outer}) {
+    player.launch(graph);
+    expect_error(Errc::stream_failed, [&] { player.synchronize(); });
+    player.synchronize();
+    recorder.synchronize();
+  }
+}
+
+TEST_F(CudaStreamTest, ACaptureIsEndedByTheThreadThatBeganIt) {
+  Stream stream = context_->make_stream();
+  stream.begin_capture();
+  std::thread([&] { expect_error(Errc::invalid_argument, [&] { stream.end_capture(); }); }).join();
+  EXPECT_EQ(stream.capture_status(), CaptureStatus::active);
+  EXPECT_EQ(stream.end_capture().node_count(), 0u);
+}
+
+TEST_F(CudaStreamTest, TheLastReferenceToAnArrayMayBeTheStreams) {
+  const std::size_t most = std::size_t{40} << 20;
+  Stream stream = context_->make_stream();
+  for (int i = 0; i < 3; ++i) {
+    auto array = context_->allocate<std::byte>(most);
+    std::byte* data = array.data();
+    stream.fill(data, 1, most);
+    array.retain_on(stream);
+    array = {};
+    EXPECT_TRUE(context_->is_symmetric(data, most)) << "held until the work is done";
+    stream.synchronize();
+    EXPECT_FALSE(context_->is_symmetric(data, most));
+  }
+  // And a function's, which CUDA destroys on a thread of its own.
+  auto array = std::make_shared<SymmetricArray<std::byte>>(context_->allocate<std::byte>(most));
+  stream.call([array] {});
+  array.reset();
+  stream.synchronize();
+  context_->allocate<std::byte>(most);
 }
 
 TEST_F(CudaStreamTest, BeginningTwiceAndEndingWithoutAreRefused) {

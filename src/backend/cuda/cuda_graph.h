@@ -1,0 +1,57 @@
+// What a capture on a CUDA stream records.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace iridium {
+
+/// Where functions called by CUDA leave what they threw, for the next call of a stream.
+/// Thread safety: all of it.
+class Failure {
+ public:
+  void set(std::string reason);
+  std::optional<std::string> take();
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::string> reason_;
+};
+
+/// A function for CUDA to call.
+struct HostCall {
+  std::function<void()> function;
+  std::shared_ptr<Failure> failure;
+
+  static void run_and_delete(void* call);
+  static void run(void* call);
+  static void destroy(void* call);
+};
+
+struct CudaGraph final : detail::GraphImpl {
+  explicit CudaGraph(int on_device) : device(on_device) {}
+  ~CudaGraph() override;
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  std::size_t node_count() const override;
+  /// This graph's failures and those of the graphs recorded in it.
+  std::vector<std::shared_ptr<Failure>> all_failures() const;
+
+  int device;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  std::vector<std::shared_ptr<detail::Allocation>> retained;
+  std::shared_ptr<Failure> failure = std::make_shared<Failure>();
+  std::vector<std::shared_ptr<Failure>> child_failures;
+};
+
+}  // namespace iridium
