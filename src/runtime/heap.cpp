@@ -66,21 +66,18 @@ Heap::~Heap() {
 }
 
 void Heap::mark_frees() {
-  PendingFrees fresh;
+  std::ptrdiff_t count = 0;
   {
     const std::lock_guard lock(mutex_);
-    fresh.ids.swap(freed_);
+    count = std::ssize(freed_);
   }
-  if (fresh.ids.empty()) return;
+  if (count == 0) return;
   // Streams have locks of their own: not under this one.
   auto work = streams_->mark_all();
+  if (!work) return;
   const std::lock_guard lock(mutex_);
-  if (work) {
-    fresh.work = std::move(*work);
-    pending_.push_back(std::move(fresh));
-  } else {
-    freed_.insert(freed_.end(), fresh.ids.begin(), fresh.ids.end());
-  }
+  pending_.push_back({{freed_.begin(), freed_.begin() + count}, std::move(*work)});
+  freed_.erase(freed_.begin(), freed_.begin() + count);
 }
 
 Bytes Heap::report(bool gave_up) {
@@ -149,9 +146,17 @@ std::shared_ptr<detail::Allocation> Heap::allocate(std::size_t bytes, std::size_
   return std::make_shared<Block>(shared_from_this(), id, offset, bytes);
 }
 
+std::optional<Markers> Heap::try_mark() noexcept {
+  try {
+    if (window_->calls_are_allowed_here()) return streams_->mark_all();
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, rank_, "streams are marked later: {}", error.what());
+  }
+  return std::nullopt;
+}
+
 void Heap::free(std::uint64_t id, std::size_t offset) {
-  std::optional<Markers> work;
-  if (window_->calls_are_allowed_here()) work = streams_->mark_all();
+  std::optional<Markers> work = try_mark();
   const std::lock_guard lock(mutex_);
   live_.erase(offset);
   if (work)

@@ -67,6 +67,8 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   /// Marks the streams for arrays that were freed where that could not be done. Marking late only
   /// waits for more.
   void mark_frees();
+  /// The streams' marks, where they can be had now.
+  std::optional<Markers> try_mark() noexcept;
   void free(std::uint64_t id, std::size_t offset);
 
   std::shared_ptr<Window> window_;

@@ -50,7 +50,8 @@ class UnixControlPlane final : public ControlPlane {
   ~UnixControlPlane() override {
     if (!thread_.joinable()) return;
     if (fork_guard_->in_child()) {
-      thread_.detach();
+      // The thread does not exist here: it can be neither joined nor detached.
+      static_cast<void>(new std::thread(std::move(thread_)));
       return;
     }
     const std::uint64_t one = 1;
@@ -64,6 +65,7 @@ class UnixControlPlane final : public ControlPlane {
   }
 
   bool send(int to, const Message& message, const Deadline& deadline) override {
+    if (fork_guard_->in_child()) return false;
     Link& link = links_[static_cast<std::size_t>(to)];
     const std::lock_guard lock(link.send_mutex);
     try {

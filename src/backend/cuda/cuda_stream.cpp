@@ -319,7 +319,7 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   const int device_;
-  const cudaStream_t stream_;
+  cudaStream_t stream_;
   const bool owned_;
   std::mutex mutex_;
   std::shared_ptr<CudaGraph> recording_;  ///< the capture begun here
