@@ -48,20 +48,20 @@ class UnixControlPlane final : public ControlPlane {
   }
 
   ~UnixControlPlane() override {
-    if (!thread_.joinable()) return;
+    if (!thread_) return;
     if (fork_guard_->in_child()) {
       // The thread does not exist here: it can be neither joined nor detached.
-      static_cast<void>(new std::thread(std::move(thread_)));
+      [[maybe_unused]] const std::thread* not_here = thread_.release();
       return;
     }
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
-    thread_.join();
+    thread_->join();
   }
 
   void start(ControlListener& listener) override {
     listener_ = &listener;
-    thread_ = start_thread([this] { run(); });
+    thread_ = std::make_unique<std::thread>(start_thread([this] { run(); }));
   }
 
   bool send(int to, const Message& message, const Deadline& deadline) override {
@@ -144,7 +144,7 @@ class UnixControlPlane final : public ControlPlane {
   FileDescriptor wake_;
   ControlListener* listener_ = nullptr;
   std::optional<ForkGuard> fork_guard_;
-  std::thread thread_;
+  std::unique_ptr<std::thread> thread_;
 };
 
 }  // namespace
