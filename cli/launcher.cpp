@@ -35,6 +35,9 @@ std::string sharing_text(int ranks, int gpus) {
   return fmt::format("{} ranks share {} {}: ", ranks, gpus, gpus == 1 ? "GPU" : "GPUs");
 }
 
+/// When a rank fails, the others get this long to say what they see of it before they are ended.
+constexpr std::chrono::milliseconds time_to_speak{300};
+
 }  // namespace
 
 int Launcher::run() {
@@ -153,8 +156,10 @@ void Launcher::wait_for_events() {
 }
 
 int Launcher::wait_milliseconds() const {
-  if (!deadline_) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+  if (!deadline_ && !suspect_) return -1;
+  auto next = deadline_.value_or(Clock::time_point::max());
+  if (suspect_) next = std::min(next, suspect_->verdict_at);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
   return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
 }
 
@@ -208,7 +213,9 @@ void Launcher::receive_signals() {
     const auto first = std::ranges::find(ranks_, signal->sender, &Rank::process);
     if (first != ranks_.end()) look_at_rank(*first);
     for (Rank& rank : ranks_) look_at_rank(rank);
-    if (!ranks_.empty() && running_ranks().empty()) close_job();
+    if (ranks_.empty() || !running_ranks().empty()) continue;
+    if (suspect_) give_verdict();
+    close_job();
   }
 }
 
@@ -216,6 +223,7 @@ void Launcher::forward_signal(int signal) {
   signal_ranks(signal);
   if (!is_terminating(signal)) return;
   if (ranks_.empty()) abandons_output_ = true;
+  if (suspect_) give_verdict();
   if (!interrupted_by_) interrupted_by_ = signal;
   set_deadline();
 }
@@ -224,10 +232,20 @@ void Launcher::look_at_rank(Rank& rank) {
   ProcessEnd end;
   if (rank.has_ended || !has_ended(rank.process, end)) return;
   rank.has_ended = true;
-  if (end.is_success() || failed_status_ || interrupted_by_) return;
   // What the rank said last stands before what is said about it.
-  for (Channel& channel : rank.channels) drain_channel(channel);
-  fail(end.status(), fmt::format("rank {} {}", rank.number, end.describe()));
+  if (!end.is_success())
+    for (Channel& channel : rank.channels) drain_channel(channel);
+  if (end.is_success() || failed_status_ || interrupted_by_) return;
+  if (!suspect_)
+    suspect_ = Suspect{rank.number, end, Clock::now() + time_to_speak};
+  else if (end.by_signal && !suspect_->end.by_signal)
+    // Its peers saw its connections close before the kernel told us of its end.
+    suspect_ = Suspect{rank.number, end, suspect_->verdict_at};
+}
+
+void Launcher::give_verdict() {
+  const Suspect suspect = *std::exchange(suspect_, std::nullopt);
+  fail(suspect.end.status(), fmt::format("rank {} {}", suspect.rank, suspect.end.describe()));
 }
 
 void Launcher::fail(int status, const std::string& message) {
@@ -238,6 +256,7 @@ void Launcher::fail(int status, const std::string& message) {
 }
 
 void Launcher::enforce_deadline() {
+  if (suspect_ && Clock::now() >= suspect_->verdict_at) give_verdict();
   if (!deadline_ || Clock::now() < *deadline_) return;
   deadline_.reset();
   if (ranks_.empty()) {

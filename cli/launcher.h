@@ -52,6 +52,13 @@ class Launcher {
   int start_rank(int number, const JobIdentity& identity);
 
   /// Waits for the next events and acts on them.
+  /// The rank that is taken for the cause, until `verdict_at`.
+  struct Suspect {
+    int rank;
+    ProcessEnd end;
+    Clock::time_point verdict_at;
+  };
+
   void wait_for_events();
   int wait_milliseconds() const;
   void write_output(OutputStream& stream);
@@ -63,6 +70,8 @@ class Launcher {
   void receive_signals();
   void forward_signal(int signal);
   void look_at_rank(Rank& rank);
+  /// Says which rank failed, and ends the others.
+  void give_verdict();
   void fail(int status, const std::string& message);
   void enforce_deadline();
   void set_deadline();
@@ -82,6 +91,7 @@ class Launcher {
   OutputStream error_{2};
   std::optional<MpsDaemon> mps_;               // ends when the ranks have ended
   std::vector<Rank> ranks_;                    // empty again when all have ended
+  std::optional<Suspect> suspect_;             // a rank has failed; the verdict is still to come
   std::optional<int> failed_status_;           // of the rank that failed first
   std::optional<int> interrupted_by_;          // the first terminating signal
   std::optional<Clock::time_point> deadline_;  // when patience ends

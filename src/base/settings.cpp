@@ -20,7 +20,9 @@ constexpr std::array table = {
         "ContextOptions::placement", "", variables::placement, "device",
         "Memory the segment lies in: `device`, or `host` for host memory mapped for CPU and GPU."},
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
-            "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024."},
+            "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
+            "The world "
+            "team's lane takes about 9 MiB of it."},
     Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
             "Seconds until any wait gives up and names the ranks that were missing."},
     Setting{"ContextOptions::checked", "", variables::checked, "0",
@@ -41,7 +43,8 @@ constexpr std::array table = {
             "Lines on standard error: `off`, `error`, `warn`, `info` or `debug`."},
     Setting{"", "", variables::runtime_dir, "/tmp/iridium-UID",
             "Private directory (mode 0700) in which ranks meet; the same for all ranks of a job."},
-    Setting{"", "-n", variables::size, "1", "Number of ranks; set by `iridium run`."},
+    Setting{"Job::size", "-n", variables::size, "1 without a launcher",
+            "Number of ranks, 1 to 64; set by `iridium run`, which requires `-n`."},
     Setting{"Job::rank", "", variables::rank, "0", "This rank; set by `iridium run`."},
     Setting{"Job::rendezvous", "", variables::job, "random",
             "Name the ranks of a job meet under; set by `iridium run`."},

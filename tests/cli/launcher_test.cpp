@@ -129,6 +129,22 @@ TEST(Launcher, ReturnsTheSignalOfARankThatIsKilled) {
             "iridium run: rank 2 was killed by signal 9 (Killed); ending the other ranks\n");
 }
 
+TEST(Launcher, BlamesTheKilledRankNotThePeersThatSawItFirst) {
+  // A peer that sees a connection close can be gone before the kernel tells of the killed rank.
+  const CommandResult result = run_command(run_script(2, R"(
+    mark=/tmp/iridium-cli-test-$IRIDIUM_JOB
+    if [ $IRIDIUM_RANK = 1 ]; then
+      while [ ! -e $mark ]; do sleep 0.01; done
+      exit 7
+    fi
+    touch $mark
+    sleep 0.05
+    rm $mark
+    kill -9 $$)"));
+  EXPECT_EQ(result.status, 128 + 9);
+  EXPECT_EQ(result.error, "iridium run: rank 0 was killed by signal 9 (Killed)\n");
+}
+
 TEST(Launcher, WaitsForTheOthersWhenARankSucceeds) {
   Command command(run_script(2, "[ $IRIDIUM_RANK = 1 ] && exit; read line; echo $line; exit 4"));
   command.write_input("still here\n");
