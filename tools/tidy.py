@@ -78,10 +78,10 @@ def main():
     keys = {path: hasher.key(path, command) for path, command in commands()}
     if not keys:
         sys.exit("tidy: build/compile_commands.json names none of the project's files")
-    todo = [path for path, key in keys.items() if not (CACHE / key).exists()]
+    unchecked = [path for path, key in keys.items() if not (CACHE / key).exists()]
     failed, seen = 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, (good, text) in zip(todo, pool.map(check, todo)):
+        for path, (good, text) in zip(unchecked, pool.map(check, unchecked)):
             if good:
                 (CACHE / keys[path]).touch()
             else:
@@ -92,7 +92,7 @@ def main():
                     if finding not in seen:
                         print(finding)
                     seen.add(finding)
-    print(f"tidy: {len(keys)} files, {len(keys) - len(todo)} unchanged, {failed} with findings")
+    print(f"tidy: {len(keys)} files, {len(keys) - len(unchecked)} unchanged, {failed} with findings")
     sys.exit(1 if failed else 0)
 
 

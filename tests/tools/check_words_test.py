@@ -12,7 +12,7 @@ class CheckWords(TreeTest):
         return list(check_words.check(self.root))
 
     def test_ordinary_text_passes(self):
-        text = "see src/home/ann/x, /usr/lib, https://example.org/home/ann/ and ${HOME}/home/ann/\n"
+        text = "see src/home/user/x, /usr/lib, https://example.org/home/user/ and ${HOME}/home/user/\n"
         self.assertEqual(self.findings(text), [])
 
     def test_paths_of_one_machine(self):
