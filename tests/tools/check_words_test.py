@@ -16,7 +16,7 @@ class CheckWords(TreeTest):
         self.assertEqual(self.findings(text), [])
 
     def test_paths_of_one_machine(self):
-        for path in ("ro" + "ot/x", "home/" + "ann/x"):
+        for path in ("ro" + "ot/x", "home/" + "user/x"):
             with self.subTest(path):
                 self.assertEqual(len(self.findings(f"first\nlook at /{path}\n")), 1)
 
