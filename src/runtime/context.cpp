@@ -1,7 +1,6 @@
 #include "iridium/context.h"
 
 #include <mutex>
-#include <numeric>
 
 #include "runtime/context_core.h"
 #include "runtime/team_state.h"
@@ -13,13 +12,11 @@ class ContextState {
  public:
   ContextState(const Job& job, const ContextOptions& options)
       : core(std::make_shared<ContextCore>(job, options)) {
-    std::vector<int> ranks(static_cast<std::size_t>(core->size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
     TeamOptions lane = options.world;
     if (lane.name.empty()) lane.name = "world";
     core->fail_together([&] {
       core->announce("world");
-      world = std::make_shared<TeamState>(core, std::move(ranks), lane);
+      world = std::make_shared<TeamState>(core, core->ranks(), lane);
     });
   }
 

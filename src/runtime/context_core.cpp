@@ -101,10 +101,7 @@ void ContextCore::fail_together(const std::function<void()>& body) {
 
 void ContextCore::map_segments(std::uint64_t context_id) {
   announce("segments");
-  std::vector<TeamTerms> terms_of;
-  for (const Contribution& part : exchange_all("context: terms", {encode(terms({})), {}}))
-    terms_of.push_back(decode_terms(part.data));
-  reconcile(everyone_.members, terms_of);
+  agree("context: terms", {});
   std::vector<std::string> places;
   for (const Contribution& part :
        exchange_all("context: places", {PayloadWriter().text(backend_->place()).take(), {}}))
@@ -133,6 +130,13 @@ TeamTerms ContextCore::terms(const TeamOptions& options) const {
           .checked = checked_,
           .timeout_ms = timeout_.count(),
           .max_blocks = std::min(options.max_blocks, backend_->max_blocks())};
+}
+
+TeamTerms ContextCore::agree(const std::string& call, const TeamOptions& options) {
+  std::vector<TeamTerms> all;
+  for (const Contribution& part : exchange_all(call, {encode(terms(options)), {}}))
+    all.push_back(decode_terms(part.data));
+  return reconcile(ranks(), all);
 }
 
 std::vector<Contribution> ContextCore::exchange(Channel& channel, const std::string& call,

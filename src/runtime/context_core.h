@@ -38,8 +38,11 @@ class ContextCore {
   /// Runs a step of the construction. What it throws, all ranks get.
   void fail_together(const std::function<void()>& body);
 
-  /// What this rank brings to a team made with `options`.
-  TeamTerms terms(const TeamOptions& options) const;
+  /// All ranks, in order.
+  const std::vector<int>& ranks() const { return everyone_.members; }
+
+  /// Compares what every rank brings to a team made with `options`: an exchange among all ranks.
+  TeamTerms agree(const std::string& call, const TeamOptions& options);
 
   /// Collective over the world; see `Context::allocate`. The caller holds the context's collective
   /// lock.
@@ -55,6 +58,7 @@ class ContextCore {
   std::uint32_t next_channel_id() { return ++last_channel_id_; }
 
  private:
+  TeamTerms terms(const TeamOptions& options) const;
   void map_segments(std::uint64_t context_id);
   /// False when the deadline came first.
   bool wait_for_own_frees(const Deadline& deadline) const;

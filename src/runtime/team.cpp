@@ -40,17 +40,11 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   const std::string call = fmt::format("make_team({})", fmt::join(ranks, ", "));
   core_->refuse_capture(call);
 
-  std::vector<TeamTerms> terms;
-  std::vector<int> everyone;
-  for (const Contribution& part : core_->exchange_all(call, {encode(core_->terms(options)), {}})) {
-    everyone.push_back(static_cast<int>(terms.size()));
-    terms.push_back(decode_terms(part.data));
-  }
+  TeamOptions agreed = options;
+  agreed.max_blocks = max_blocks_ = core_->agree(call, options).max_blocks;
   channel_.id = core_->next_channel_id();
   channel_.name = options.name.empty() ? fmt::format("team {}", channel_.id)
                                        : fmt::format("team {}", options.name);
-  TeamOptions agreed = options;
-  agreed.max_blocks = max_blocks_ = reconcile(everyone, terms).max_blocks;
   layout_ = lay_out_lane(static_cast<int>(ranks.size()), agreed);
   lane_ = core_->allocate(layout_.bytes, OffsetAllocator::granule);
 

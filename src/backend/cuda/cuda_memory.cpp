@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <span>
 #include <vector>
 
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/cuda_scope.h"
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/driver.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "iridium/errors.h"
 
