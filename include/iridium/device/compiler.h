@@ -1,0 +1,17 @@
+// What the device headers need to know about the compiler at work.
+#pragma once
+
+/// Marks a function that kernels may call: it is compiled for the CPU and, by a GPU's compiler, for
+/// the GPU too.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define IR_DEVICE __host__ __device__
+#else
+#define IR_DEVICE
+#endif
+
+/// Set while code for an NVIDIA GPU is generated; not while nvcc compiles the host's half of a file.
+#if defined(__CUDA_ARCH__)
+#define IR_ON_CUDA 1
+#else
+#define IR_ON_CUDA 0
+#endif
