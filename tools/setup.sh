@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing: setup.sh [build|test]
 set -euo pipefail
 
-packages=(g++ make cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev)
+packages=(g++ make cmake ninja-build libboost-context-dev libfmt-dev libcli11-dev nlohmann-json3-dev)
 case "${1:-build}" in
   build) ;;
   test)

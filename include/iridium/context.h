@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "iridium/bootstrap.h"
+#include "iridium/device/kernel.h"
 #include "iridium/errors.h"
 #include "iridium/stream.h"
 #include "iridium/symmetric_array.h"
@@ -33,6 +35,9 @@ struct ContextOptions {
   std::optional<std::size_t> heap_bytes = {};             ///< size of this rank's segment
   std::optional<std::chrono::milliseconds> timeout = {};  ///< bound of every wait for other ranks
   std::optional<bool> checked = {};                       ///< compare collective calls across ranks
+  // How the host backend runs blocks, for testing kernels; a GPU ignores both.
+  std::optional<bool> split_blocks = {};  ///< four fibers per block and a real block barrier
+  std::optional<std::uint64_t> schedule_seed = {};  ///< draw turns and stalls from this number
   /// Tells contexts apart that ranks make at the same time; contexts made one after another can
   /// share a name.
   std::string name = "default";
@@ -112,7 +117,31 @@ class Context {
   /// it is gone.
   StreamRef borrow_stream(void* native_handle);
 
+  /// Runs `grid.blocks` blocks of `kernel` on the stream; returns at once, and can be captured. A
+  /// kernel is a trivially copyable value with `IR_DEVICE void operator()(Block) const`, or
+  /// `BlockOf<threads>`. Not collective. A file that launches kernels on GPUs is compiled by nvcc;
+  /// from other files that throws `unsupported`, and the host backend works from both.
+  template <class Kernel, class Compiler = detail::ThisCompiler>
+  void launch(StreamRef& stream, Grid grid, const Kernel& kernel) const {
+    launch_kernel(stream, grid, detail::kernel_entry<Kernel, Compiler>(), &kernel);
+  }
+  template <class Kernel, class Compiler = detail::ThisCompiler>
+  void launch(StreamRef& stream, int blocks, const Kernel& kernel) const {
+    launch<Kernel, Compiler>(stream, Grid{.blocks = blocks}, kernel);
+  }
+
+  /// Loads a kernel onto the device. Otherwise its first launch does, which may wait for kernels
+  /// that are running: dangerous while one of them waits for this rank. The library's own kernels
+  /// are loaded when the context is made.
+  template <class Kernel, class Compiler = detail::ThisCompiler>
+  void prepare() const {
+    prepare_kernel(detail::kernel_entry<Kernel, Compiler>());
+  }
+
  private:
+  void launch_kernel(StreamRef& stream, Grid grid, const detail::KernelEntry& entry,
+                     const void* kernel) const;
+  void prepare_kernel(const detail::KernelEntry& entry) const;
   std::shared_ptr<detail::Allocation> allocate_bytes(std::size_t bytes, std::size_t alignment);
   void* translate(void* pointer, int rank) const;
   std::shared_ptr<detail::ContextState> state_;

@@ -21,6 +21,7 @@ enum class Errc {
   permission,     ///< a socket, directory or peer belongs to somebody else, or a token is wrong
   protocol,       ///< bytes on a control connection are not Iridium's
   unsupported,    ///< this build, backend or version cannot do it
+  lane_busy,      ///< two operations at once on one team: one after another, or on two teams
   stream_failed,  ///< work queued earlier on a stream failed; the message carries its reason
   system,         ///< a call to the operating system failed
 };

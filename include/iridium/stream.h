@@ -12,7 +12,7 @@ class Graph;
 namespace detail {
 class StreamImpl;
 class GraphImpl;
-class Allocation;
+struct Access;
 }  // namespace detail
 
 /// Whether a stream is recording instead of running.
@@ -64,12 +64,14 @@ class StreamRef {
  private:
   friend class Stream;
   friend class Context;
+  friend class Team;
+  friend struct detail::Access;
   explicit StreamRef(std::shared_ptr<detail::StreamImpl> impl);
   std::shared_ptr<detail::StreamImpl> impl_;
 
-  /// Keeps `allocation` alive as long as the graph being captured, or until the work queued so far
+  /// Keeps `resource` alive as long as the graph being captured, or until the work queued so far
   /// is done.
-  void retain(std::shared_ptr<detail::Allocation> allocation);
+  void retain(std::shared_ptr<const void> resource);
   template <class T>
   friend class SymmetricArray;
 };
@@ -89,7 +91,8 @@ class Stream : public StreamRef {
 };
 
 /// Recorded work that can be launched any number of times on any stream of the same backend.
-/// Keeps alive the arrays that were passed to `SymmetricArray::retain_on` during the capture.
+/// Keeps alive the arrays and teams that were passed to `retain_on` during the capture, and the
+/// teams whose operations it holds.
 /// Copies share the graph.
 /// Thread safety: all of it; in which order launches on several streams run is the program's
 /// matter.

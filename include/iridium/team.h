@@ -5,8 +5,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "iridium/device/lane.h"
+#include "iridium/stream.h"
 
 namespace iridium {
 
@@ -43,6 +47,17 @@ class Team {
   /// The largest grid every member can run.
   int max_blocks() const;
 
+  /// The team's lane, for a kernel of one's own. `operation` is what errors call the kernel. Throws
+  /// the reason when the team has failed. Kernels may use it as long as the team lives.
+  Lane lane(std::string_view operation = "kernel") const;
+  /// Throws the reason when the team has failed. A kernel cannot throw: after waiting for a stream,
+  /// this tells whether the team's work on it is right. Local, and allowed during captures.
+  void check() const;
+  /// Keeps the team alive for what `stream` runs or captures from here on, as
+  /// `SymmetricArray::retain_on` does. The library's own operations do so themselves while
+  /// Iridium captures.
+  void retain_on(StreamRef& stream) const;
+
   /// Returns when every member has called it.
   void barrier();
 
@@ -73,6 +88,7 @@ class Team {
 
  private:
   friend class Context;
+  friend struct detail::Access;
   explicit Team(std::shared_ptr<detail::TeamState> state);
   std::shared_ptr<detail::TeamState> state_;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "iridium/device/kernel.h"
 #include "iridium/info.h"
 #include "iridium/stream.h"
 #include "iridium/types.h"
@@ -30,12 +31,22 @@ class Window {
   /// the last reference to this be dropped.
   virtual bool calls_are_allowed_here() const { return true; }
 
+  /// Keeps `memory` as long as the window: kernels that use the one use the other.
+  void keep(std::shared_ptr<void> memory) {
+    const std::lock_guard lock(kept_mutex_);
+    kept_.push_back(std::move(memory));
+  }
+
   std::byte* segment(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
   std::size_t stride() const { return stride_; }
 
  protected:
   std::byte* base_ = nullptr;
   std::size_t stride_ = 0;
+
+ private:
+  std::mutex kept_mutex_;
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 /// A point in a stream's work.
@@ -73,7 +84,12 @@ class StreamImpl {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
   virtual void call(std::function<void()> function) = 0;
-  virtual void retain(std::shared_ptr<Allocation> allocation) = 0;
+  /// Runs `blocks` blocks of the kernel whose value is at `kernel`, which is copied.
+  virtual void launch_kernel(const KernelEntry& entry, const void* kernel, int blocks) = 0;
+  virtual void retain(std::shared_ptr<const void> resource) = 0;
+  /// Keeps `resource` as long as the graph that is being captured here; nothing when there is none,
+  /// or when its capture was not begun by Iridium.
+  virtual void retain_in_capture(std::shared_ptr<const void> resource) = 0;
   virtual void synchronize() = 0;
   virtual bool idle() = 0;
   virtual void begin_capture() = 0;
@@ -112,9 +128,9 @@ class Backend {
   virtual Placement placement() const = 0;
   /// Where this rank runs, in a form `check_peers` understands; empty where that does not matter.
   virtual std::string place() const = 0;
-  /// Throws when ranks at these places (entry r is rank r's) cannot work together; warns when they
-  /// will be slow.
-  virtual void check_peers(int rank, const std::vector<std::string>& places) const = 0;
+  /// Learns where every rank runs: entry r is rank r's place. Throws when they cannot work
+  /// together; warns when they will be slow.
+  virtual void check_peers(int rank, const std::vector<std::string>& places) = 0;
   /// Segment sizes are multiples of this.
   virtual std::size_t granularity() const = 0;
   /// Throws `out_of_memory` when `ranks` segments of `bytes` bytes cannot be had here.
@@ -127,8 +143,18 @@ class Backend {
                                               std::size_t stride) = 0;
   /// Sets memory of this rank's segment to zero, now.
   virtual void zero(std::byte* at, std::size_t bytes) = 0;
-  /// The largest grid whose blocks may wait for each other.
+  /// Copies from the host's memory into this rank's segment, now.
+  virtual void write(std::byte* to, const void* from, std::size_t bytes) = 0;
+  /// Zeroed memory that the host and kernels of this rank reach at the same address.
+  virtual std::shared_ptr<void> allocate_host_visible(std::size_t bytes) = 0;
+
+  /// The largest grid of an ordinary kernel whose blocks may wait for each other, when every rank
+  /// on the device has as many on each of several lanes.
   virtual int max_blocks() const = 0;
+  /// Throws `invalid_argument`, with the numbers, when that many blocks cannot wait for each other.
+  virtual void check_resident(const detail::KernelEntry& entry, int blocks) const = 0;
+  /// Loads the kernel onto the device, so that its first launch need not.
+  virtual void prepare(const detail::KernelEntry& entry) = 0;
 
   virtual std::shared_ptr<detail::StreamImpl> make_stream() = 0;
   /// Throws `invalid_argument` for a handle that is no stream of this backend.
@@ -141,6 +167,8 @@ struct BackendRequest {
   std::optional<int> device = {};        ///< default: the rank modulo the number of devices
   Placement placement = Placement::device;
   int rank = 0;
+  bool split_blocks = false;                          ///< see `ContextOptions`
+  std::optional<std::uint64_t> schedule_seed = {};    ///< see `ContextOptions`
 };
 
 /// Throws `unsupported` with the reason when the backend asked for is off.

@@ -32,6 +32,8 @@ std::string_view name(Errc code) {
       return "protocol";
     case Errc::unsupported:
       return "unsupported";
+    case Errc::lane_busy:
+      return "lane_busy";
     case Errc::stream_failed:
       return "stream_failed";
     case Errc::system:

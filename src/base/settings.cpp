@@ -27,6 +27,11 @@ constexpr std::array table = {
             "Seconds until any wait gives up and names the ranks that were missing."},
     Setting{"ContextOptions::checked", "", variables::checked, "0",
             "1: checked mode, agreed by every team."},
+    Setting{"ContextOptions::split_blocks", "", variables::split_blocks, "0",
+            "1: a CPU block is four fibers with a real block barrier, so that a missing one shows. "
+            "For tests."},
+    Setting{"ContextOptions::schedule_seed", "", variables::schedule_seed, "none",
+            "A number from which the turns and stalls of CPU blocks are drawn. For tests."},
     Setting{"ContextOptions::name", "", "", "default",
             "Tells contexts apart that ranks make at the same time."},
     Setting{"ContextOptions::world", "", "", "see TeamOptions", "Lane sizes of the world team."},
@@ -61,6 +66,13 @@ constexpr std::array table = {
 Error bad_value(const char* variable, const std::string& value, std::string_view expected) {
   return {Errc::invalid_argument,
           fmt::format("{} is '{}': expected {}", variable, value, expected)};
+}
+
+bool flag_setting(const Environment& environment, const char* variable) {
+  const auto value = environment(variable);
+  if (!value || *value == "0") return false;
+  if (*value == "1") return true;
+  throw bad_value(variable, *value, "0 or 1");
 }
 
 }  // namespace
@@ -137,10 +149,19 @@ std::chrono::milliseconds timeout_setting(const Environment& environment) {
 }
 
 bool checked_setting(const Environment& environment) {
-  const auto value = environment(variables::checked);
-  if (!value || *value == "0") return false;
-  if (*value == "1") return true;
-  throw bad_value(variables::checked, *value, "0 or 1");
+  return flag_setting(environment, variables::checked);
+}
+
+bool split_blocks_setting(const Environment& environment) {
+  return flag_setting(environment, variables::split_blocks);
+}
+
+std::optional<std::uint64_t> schedule_seed_setting(const Environment& environment) {
+  const auto value = environment(variables::schedule_seed);
+  if (!value) return std::nullopt;
+  const auto seed = parse_number(*value);
+  if (!seed) throw bad_value(variables::schedule_seed, *value, "a number such as 1");
+  return *seed;
 }
 
 std::string runtime_dir_setting(const Environment& environment) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,6 +21,8 @@ inline constexpr const char* placement = "IRIDIUM_PLACEMENT";
 inline constexpr const char* heap_bytes = "IRIDIUM_HEAP_BYTES";
 inline constexpr const char* timeout = "IRIDIUM_TIMEOUT";
 inline constexpr const char* checked = "IRIDIUM_CHECKED";
+inline constexpr const char* split_blocks = "IRIDIUM_SPLIT_BLOCKS";
+inline constexpr const char* schedule_seed = "IRIDIUM_SCHEDULE_SEED";
 inline constexpr const char* log = "IRIDIUM_LOG";
 inline constexpr const char* runtime_dir = "IRIDIUM_RUNTIME_DIR";
 inline constexpr const char* rank = "IRIDIUM_RANK";
@@ -45,6 +48,9 @@ Placement placement_setting(const Environment& environment);
 std::size_t heap_bytes_setting(const Environment& environment);
 std::chrono::milliseconds timeout_setting(const Environment& environment);
 bool checked_setting(const Environment& environment);
+bool split_blocks_setting(const Environment& environment);
+/// None when not set.
+std::optional<std::uint64_t> schedule_seed_setting(const Environment& environment);
 /// The directory for control sockets; empty when not set.
 std::string runtime_dir_setting(const Environment& environment);
 

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "runtime/context_core.h"
+#include "runtime/library_kernels.h"
 #include "runtime/team_state.h"
 
 namespace iridium {
@@ -16,6 +17,7 @@ class ContextState {
     if (lane.name.empty()) lane.name = "world";
     core->fail_together([&] {
       core->announce("world");
+      for (const detail::KernelEntry* kernel : library_kernels()) core->backend().prepare(*kernel);
       world = std::make_shared<TeamState>(core, core->ranks(), lane);
     });
   }
@@ -97,6 +99,15 @@ Stream Context::make_stream() {
   auto stream = state_->core->backend().make_stream();
   state_->core->streams()->add(stream);
   return Stream(std::move(stream));
+}
+
+void Context::launch_kernel(StreamRef& stream, Grid grid, const detail::KernelEntry& entry,
+                            const void* kernel) const {
+  state_->core->launch(*stream.impl_, grid, entry, kernel);
+}
+
+void Context::prepare_kernel(const detail::KernelEntry& entry) const {
+  state_->core->backend().prepare(entry);
 }
 
 StreamRef Context::borrow_stream(void* native_handle) {

@@ -48,6 +48,10 @@ BackendRequest backend_request(const Job& job, const ContextOptions& options) {
   request.device = options.device ? options.device : device_setting(process_environment);
   request.placement =
       options.placement ? *options.placement : placement_setting(process_environment);
+  request.split_blocks =
+      options.split_blocks ? *options.split_blocks : split_blocks_setting(process_environment);
+  request.schedule_seed =
+      options.schedule_seed ? options.schedule_seed : schedule_seed_setting(process_environment);
   return request;
 }
 
@@ -117,6 +121,7 @@ void ContextCore::map_segments(std::uint64_t context_id) {
     window->map(rank, segment);
   }
   heap_ = std::make_shared<Heap>(std::move(window), rank_, size_, heap_bytes_, streams_);
+  statuses_ = std::make_shared<StatusPool>(*backend_, heap_, streams_);
 }
 
 TeamTerms ContextCore::terms(const TeamOptions& options) const {
@@ -146,6 +151,16 @@ std::vector<Contribution> ContextCore::exchange(Channel& channel, const std::str
 
 std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Contribution mine) {
   return exchange(everyone_, call, std::move(mine));
+}
+
+void ContextCore::launch(detail::StreamImpl& stream, Grid grid, const detail::KernelEntry& entry,
+                         const void* kernel) const {
+  if (grid.blocks < 1)
+    throw Error(Errc::invalid_argument,
+                fmt::format("launch of {} with {} blocks: expected at least 1", entry.name,
+                            grid.blocks));
+  if (grid.resident) backend_->check_resident(entry, grid.blocks);
+  stream.launch_kernel(entry, kernel, grid.blocks);
 }
 
 void ContextCore::refuse_capture(const std::string& call) const {

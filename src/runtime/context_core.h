@@ -14,6 +14,7 @@
 #include "iridium/context.h"
 #include "runtime/heap.h"
 #include "runtime/mailbox.h"
+#include "runtime/status_pool.h"
 #include "runtime/stream_registry.h"
 #include "runtime/team_terms.h"
 
@@ -32,6 +33,12 @@ class ContextCore {
   Heap& heap() const { return *heap_; }
   const std::shared_ptr<StreamRegistry>& streams() const { return streams_; }
   Mailbox& mailbox() const { return *mailbox_; }
+
+  StatusPool& statuses() const { return *statuses_; }
+
+  /// Launches a kernel; see `Context::launch`.
+  void launch(detail::StreamImpl& stream, Grid grid, const detail::KernelEntry& entry,
+              const void* kernel) const;
 
   /// Tells who asked to be told that a step of the construction begins.
   void announce(std::string_view step) const;
@@ -72,6 +79,7 @@ class ContextCore {
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<StreamRegistry> streams_ = std::make_shared<StreamRegistry>();
   std::shared_ptr<Heap> heap_;
+  std::shared_ptr<StatusPool> statuses_;
   std::unique_ptr<Mailbox> mailbox_;
   Channel everyone_;
   std::uint32_t last_channel_id_ = 0;

@@ -46,6 +46,8 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   bool contains(const void* pointer, std::size_t bytes) const;
   /// The same place in `rank`'s segment; throws `invalid_argument` off this rank's segment.
   std::byte* translate(const void* pointer, int rank) const;
+  /// Keeps `memory` as long as kernels may touch the heap.
+  void keep(std::shared_ptr<void> memory) { window_->keep(std::move(memory)); }
   std::byte* segment() const { return window_->segment(rank_); }
   std::size_t stride() const { return window_->stride(); }
 

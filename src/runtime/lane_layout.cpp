@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "base/text.h"
 #include "iridium/errors.h"
 
@@ -9,7 +12,6 @@ namespace iridium {
 namespace {
 
 constexpr std::size_t line = 128;
-constexpr std::size_t state_bytes = 1024;
 constexpr std::size_t max_area_bytes = std::size_t{1} << 40;
 constexpr int max_blocks_limit = 1024;
 
@@ -22,6 +24,12 @@ void check_area(const char* option, std::size_t bytes) {
     throw Error(Errc::invalid_argument,
                 fmt::format("TeamOptions::{} is {}; the limit is {}", option, format_bytes(bytes),
                             format_bytes(max_area_bytes)));
+}
+
+bool is_evenly_spaced(std::span<const int> ranks) {
+  for (std::size_t i = 2; i < ranks.size(); ++i)
+    if (ranks[i] - ranks[i - 1] != ranks[1] - ranks[0]) return false;
+  return true;
 }
 
 }  // namespace
@@ -39,13 +47,41 @@ LaneLayout lay_out_lane(int members, const TeamOptions& options) {
   const std::size_t packet_area = round_up((options.packet_bytes + 7) / 8 * 16);
 
   LaneLayout layout;
+  layout.members = members;
+  layout.max_blocks = options.max_blocks;
+  layout.packet_slots = packet_area / 16;
+  layout.scratch_bytes = round_up(options.scratch_bytes);
   layout.state = 0;
-  layout.counters = layout.state + state_bytes;
+  layout.counters = layout.state + round_up(sizeof(LaneState));
   layout.flags = layout.counters + round_up(blocks * 4);
   layout.packets = layout.flags + round_up(blocks * sources * 4);
   layout.scratch = layout.packets + 2 * sources * packet_area;
-  layout.bytes = layout.scratch + 2 * round_up(options.scratch_bytes);
+  layout.bytes = layout.scratch + 2 * layout.scratch_bytes;
   return layout;
+}
+
+Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_view operation) {
+  const auto stride = static_cast<std::ptrdiff_t>(where.stride);
+  Peers::Terms peers;
+  peers.place = where.place;
+  peers.size = static_cast<int>(where.ranks.size());
+  peers.rank = where.ranks[static_cast<std::size_t>(where.place)];
+  peers.segment_stride = stride;
+  if (is_evenly_spaced(where.ranks))
+    peers.place_stride = where.ranks.size() < 2 ? 0 : (where.ranks[1] - where.ranks[0]) * stride;
+  else
+    peers.ranks = reinterpret_cast<const LaneState*>(where.base + layout.state)->ranks;
+
+  Lane::Terms terms;
+  terms.peers = Peers(peers);
+  terms.layout = layout;
+  terms.base = where.base;
+  terms.status = where.status;
+  terms.timeout_ns = where.timeout_ns;
+  operation = operation.substr(0, max_operation_length);
+  std::copy(operation.begin(), operation.end(), terms.operation);
+  terms.operation_id = static_cast<std::uint32_t>(std::hash<std::string_view>()(operation));
+  return Lane(terms);
 }
 
 }  // namespace iridium

@@ -1,25 +1,30 @@
 // Where the parts of a team's lane lie. Pure: every member computes the same.
 #pragma once
 
-#include <cstddef>
+#include <span>
+#include <string_view>
 
+#include "iridium/device/lane.h"
 #include "iridium/team.h"
 
 namespace iridium {
 
-/// Byte offsets from the lane's start; each part starts on a cache line of its own.
-struct LaneLayout {
-  std::size_t state = 0;     ///< step and leave words, abort word, fault record
-  std::size_t counters = 0;  ///< barrier counters: one per block
-  std::size_t flags = 0;     ///< barrier flags: [block][source]
-  std::size_t packets = 0;   ///< [parity][source][slot], 16 bytes each; never holds anything else
-  std::size_t scratch = 0;   ///< [parity][scratch_bytes]; the only part that need not start as zero
-  std::size_t bytes = 0;     ///< of the whole lane
+/// Each part starts on a cache line of its own. Throws `invalid_argument` for sizes out of range.
+LaneLayout lay_out_lane(int members, const TeamOptions& options);
 
-  bool operator==(const LaneLayout&) const = default;
+/// Where a member finds its lane and its peers.
+struct LanePlace {
+  std::span<const int> ranks;  ///< of the team, in order
+  int place = 0;               ///< of this member in the list
+  std::byte* base = nullptr;   ///< of its lane
+  std::size_t stride = 0;      ///< between the segments of neighbouring ranks
+  LaneStatus* status = nullptr;
+  std::uint64_t timeout_ns = 0;
 };
 
-/// Throws `invalid_argument` for sizes out of range.
-LaneLayout lay_out_lane(int members, const TeamOptions& options);
+/// The lane as kernels of the member at `place` hold it. `operation` is what faults call the work,
+/// cut to `max_operation_length`. Unless the ranks are evenly spaced, they stand in the lane's
+/// state.
+Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_view operation);
 
 }  // namespace iridium

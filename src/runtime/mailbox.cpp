@@ -47,6 +47,49 @@ void Mailbox::open(std::uint32_t channel_id) {
   highest_opened_ = std::max(highest_opened_, channel_id);
 }
 
+void Mailbox::watch(const Channel& channel, ChannelWatcher& watcher) {
+  const std::lock_guard lock(mutex_);
+  Inbox& inbox = inboxes_[channel.id];
+  inbox.channel = &channel;
+  inbox.watcher = &watcher;
+  if (inbox.fault) watcher.on_fault();
+  for (const int member : channel.members) {
+    const Presence presence = peers_[static_cast<std::size_t>(member)].presence;
+    if (presence == Presence::lost) watcher.on_fault();
+    if (presence == Presence::left) watcher.on_left(member);
+  }
+}
+
+void Mailbox::set_fault(Inbox& inbox, const Fault& fault) {
+  if (inbox.fault) return;
+  inbox.fault = fault;
+  if (inbox.watcher != nullptr) inbox.watcher->on_fault();
+}
+
+template <class Tell>
+void Mailbox::tell_watchers(int member, Tell tell) {
+  for (auto& [id, inbox] : inboxes_) {
+    if (inbox.watcher == nullptr) continue;
+    const std::vector<int>& members = inbox.channel->members;
+    if (std::find(members.begin(), members.end(), member) != members.end()) tell(*inbox.watcher);
+  }
+}
+
+std::optional<Fault> Mailbox::fault_of(const Channel& channel) {
+  const std::lock_guard lock(mutex_);
+  if (const auto inbox = inboxes_.find(channel.id); inbox != inboxes_.end() && inbox->second.fault)
+    return inbox->second.fault;
+  for (const int member : channel.members) {
+    const Peer& peer = peers_[static_cast<std::size_t>(member)];
+    if (peer.presence == Presence::lost)
+      return Fault{Errc::peer_lost,
+                   fmt::format("lost rank {}, a member of {}: {}", member, channel.name,
+                               peer.reason),
+                   {member}};
+  }
+  return std::nullopt;
+}
+
 void Mailbox::close(std::uint32_t channel_id) {
   const std::lock_guard lock(mutex_);
   inboxes_.erase(channel_id);
@@ -212,7 +255,7 @@ void Mailbox::fail(const Channel& channel, const Fault& fault) {
   {
     const std::lock_guard lock(mutex_);
     Inbox& inbox = inboxes_[channel.id];
-    if (!inbox.fault) inbox.fault = fault;
+    set_fault(inbox, fault);
     if (std::exchange(inbox.fault_told, true)) return;
     message.payload = encode(*inbox.fault);
   }
@@ -224,6 +267,7 @@ void Mailbox::on_message(int from, Message message) {
   Peer& peer = peers_[static_cast<std::size_t>(from)];
   if (message.type == MessageType::goodbye) {
     peer.presence = Presence::left;
+    tell_watchers(from, [&](ChannelWatcher& watcher) { watcher.on_left(from); });
     changed_.notify_all();
     return;
   }
@@ -236,7 +280,7 @@ void Mailbox::on_message(int from, Message message) {
   if (!open && message.channel <= highest_opened_) return;
   Inbox& inbox = inboxes_[message.channel];
   if (is_fault) {
-    if (!inbox.fault) inbox.fault = decode_fault(message.payload);
+    set_fault(inbox, decode_fault(message.payload));
     changed_.notify_all();
     return;
   }
@@ -250,7 +294,10 @@ void Mailbox::on_gone(int rank, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (peer.presence == Presence::here) peer = {Presence::lost, reason};
+    if (peer.presence == Presence::here) {
+      peer = {Presence::lost, reason};
+      tell_watchers(rank, [](ChannelWatcher& watcher) { watcher.on_fault(); });
+    }
   }
   log(LogLevel::debug, rank_, "rank {} is gone: {}", rank, reason);
   changed_.notify_all();

@@ -34,6 +34,17 @@ struct Contribution {
   FileDescriptor descriptor;
 };
 
+/// Told what ends waits on a channel, by the thread that notices. May not block, nor call the
+/// mailbox.
+class ChannelWatcher {
+ public:
+  virtual ~ChannelWatcher() = default;
+  /// The channel has failed, or a member is lost.
+  virtual void on_fault() = 0;
+  /// A member has destroyed its context.
+  virtual void on_left(int rank) = 0;
+};
+
 /// Receives for one rank, and knows who is gone and which channels have failed.
 class Mailbox final : private ControlListener {
  public:
@@ -53,8 +64,13 @@ class Mailbox final : private ControlListener {
   /// Best effort: peers that do not read are not waited for.
   void fail(const Channel& channel, const Fault& fault);
 
+  /// Why calls on the channel fail, if they do: its fault, or that a member is lost.
+  std::optional<Fault> fault_of(const Channel& channel);
+
   /// Messages for channel ids up to the highest one opened are dropped unless the channel is open.
   void open(std::uint32_t channel_id);
+  /// Tells `watcher` from now on, and what it has missed. Both live until the channel is closed.
+  void watch(const Channel& channel, ChannelWatcher& watcher);
   void close(std::uint32_t channel_id);
 
   /// Says goodbye to all peers and stops. Later exchanges throw `invalid_argument`. Never
@@ -81,10 +97,18 @@ class Mailbox final : private ControlListener {
     std::optional<Fault> fault;
     bool fault_told = false;           ///< to the other members, by this rank
     const Channel* waiting = nullptr;  ///< the exchange that waits now
+    const Channel* channel = nullptr;  ///< of the watcher
+    ChannelWatcher* watcher = nullptr;
   };
 
   void on_message(int from, Message message) override;
   void on_gone(int rank, const std::string& reason) override;
+
+  /// Notes the fault unless there is one, and tells the watcher.
+  static void set_fault(Inbox& inbox, const Fault& fault);
+  /// Watchers of channels with this member.
+  template <class Tell>
+  void tell_watchers(int member, Tell tell);
 
   void send_to_members(const Channel& channel, const Message& message, const Deadline& deadline);
   std::vector<Part> collect(const Channel& channel, const std::string& call,

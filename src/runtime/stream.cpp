@@ -41,8 +41,8 @@ void StreamRef::call(std::function<void()> function) {
   impl_->call(std::move(function));
 }
 
-void StreamRef::retain(std::shared_ptr<detail::Allocation> allocation) {
-  if (allocation) impl_->retain(std::move(allocation));
+void StreamRef::retain(std::shared_ptr<const void> resource) {
+  if (resource) impl_->retain(std::move(resource));
 }
 
 void StreamRef::synchronize() {

@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "base/text.h"
 #include "iridium/errors.h"
+#include "runtime/device_fault.h"
 #include "runtime/team_state.h"
 
 namespace iridium {
@@ -52,11 +55,61 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   if (self != ranks.end()) place_ = static_cast<int>(self - ranks.begin());
   channel_.members = std::move(ranks);
   if (place_ >= 0) {
-    core_->backend().zero(lane_->data(), layout_.scratch);
     core_->mailbox().open(channel_.id);
+    set_up_lane();
+    core_->mailbox().watch(channel_, *this);
   }
   // Nobody signals into a lane that is not zero yet.
   core_->exchange_all(call + ": lane is ready", {});
+}
+
+void TeamState::set_up_lane() {
+  core_->backend().zero(lane_->data(), layout_.scratch);
+  std::uint8_t ranks[max_team_size] = {};
+  std::copy(channel_.members.begin(), channel_.members.end(), ranks);
+  core_->backend().write(lane_->data() + layout_.state + offsetof(LaneState, ranks), ranks,
+                         sizeof ranks);
+  status_ = core_->statuses().take();
+}
+
+Lane TeamState::lane(std::string_view operation) const {
+  require_member(std::string(operation));
+  check();
+  return make_lane(layout_,
+                   {.ranks = channel_.members,
+                    .place = place_,
+                    .base = lane_->data(),
+                    .stride = core_->heap().stride(),
+                    .status = status_.get(),
+                    .timeout_ns = static_cast<std::uint64_t>(
+                        std::chrono::nanoseconds(core_->timeout()).count())},
+                   operation);
+}
+
+void TeamState::check() const {
+  require_member("check");
+  throw_device_fault();
+  if (const auto fault = core_->mailbox().fault_of(channel_)) {
+    core_->mailbox().fail(channel_, *fault);
+    throw fault->error();
+  }
+}
+
+void TeamState::throw_device_fault() const {
+  if (std::atomic_ref(status_->failed).load(std::memory_order_acquire) == 0) return;
+  const Fault fault =
+      describe(status_->fault, channel_.members, channel_.name, core_->timeout());
+  core_->mailbox().fail(channel_, fault);
+  throw fault.error();
+}
+
+void TeamState::on_fault() {
+  std::atomic_ref(status_->abort).store(1, std::memory_order_relaxed);
+}
+
+void TeamState::on_left(int rank) {
+  const auto place = std::find(ranks().begin(), ranks().end(), rank) - ranks().begin();
+  std::atomic_ref(status_->left).fetch_or(std::uint64_t{1} << place, std::memory_order_relaxed);
 }
 
 TeamState::~TeamState() {
@@ -69,9 +122,23 @@ void TeamState::require_member(const std::string& call) const {
                                                 core_->rank(), name(), list_ranks(ranks())));
 }
 
+void TeamState::require_symmetric(const char* call, const void* address, std::size_t bytes) const {
+  if (!core_->heap().contains(address, bytes))
+    throw Error(Errc::invalid_argument,
+                fmt::format("{}: {} bytes at {} do not lie in a symmetric array", call, bytes,
+                            fmt::ptr(address)));
+}
+
+void TeamState::require_place(const char* call, int place) const {
+  if (place < 0 || place >= static_cast<int>(ranks().size()))
+    throw Error(Errc::invalid_argument, fmt::format("{}: place {} does not exist: {} has {} members",
+                                                    call, place, name(), ranks().size()));
+}
+
 std::vector<Contribution> TeamState::exchange(const std::string& call, Bytes mine) {
   require_member(call);
   core_->refuse_capture(call);
+  throw_device_fault();
   return core_->exchange(channel_, call, {std::move(mine), {}});
 }
 
@@ -98,6 +165,16 @@ const std::string& Team::name() const {
 }
 int Team::max_blocks() const {
   return state_->max_blocks();
+}
+
+Lane Team::lane(std::string_view operation) const {
+  return state_->lane(operation);
+}
+void Team::check() const {
+  state_->check();
+}
+void Team::retain_on(StreamRef& stream) const {
+  stream.retain(state_);
 }
 
 void Team::barrier() {

@@ -12,30 +12,47 @@
 
 namespace iridium::detail {
 
-class TeamState {
+class TeamState final : private ChannelWatcher {
  public:
   /// Collective over the world, in the same order on every rank.
   TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks, const TeamOptions& options);
-  ~TeamState();
+  ~TeamState() override;
   TeamState(const TeamState&) = delete;
   TeamState& operator=(const TeamState&) = delete;
 
   /// Throws `not_a_member`, naming `call`.
   void require_member(const std::string& call) const;
+  /// Throws `invalid_argument` unless the range lies in one symmetric array.
+  void require_symmetric(const char* call, const void* address, std::size_t bytes) const;
+  /// Throws `invalid_argument` for a place that does not exist.
+  void require_place(const char* call, int place) const;
   std::vector<Contribution> exchange(const std::string& call, Bytes mine);
 
+  /// The lane for kernels of `operation`; throws like `require_member` and `check`.
+  Lane lane(std::string_view operation) const;
+  /// Throws the reason when the team has failed, on the device or between hosts.
+  void check() const;
+
+  const ContextCore& core() const { return *core_; }
   const std::vector<int>& ranks() const { return channel_.members; }
   const std::string& name() const { return channel_.name; }
   int place() const { return place_; }
   int max_blocks() const { return max_blocks_; }
 
  private:
+  void set_up_lane();
+  void on_fault() override;
+  void on_left(int rank) override;
+  /// Tells the other members' hosts of a fault that a kernel found, and throws it.
+  void throw_device_fault() const;
+
   const std::shared_ptr<ContextCore> core_;
   Channel channel_;
   int place_ = -1;  ///< of this rank in the list; −1 for no member
   int max_blocks_ = 0;
   LaneLayout layout_;
   std::shared_ptr<Allocation> lane_;
+  std::shared_ptr<LaneStatus> status_;
 };
 
 }  // namespace iridium::detail

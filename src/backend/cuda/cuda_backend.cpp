@@ -68,6 +68,9 @@ std::string missing_feature(int device, Placement placement) {
   return {};
 }
 
+/// So many of a rank's grids may wait at the same time, each on a lane of its own.
+constexpr int lanes_at_once = 4;
+
 struct Place {
   std::string process;
   std::string device_id;
@@ -102,7 +105,7 @@ class CudaBackend final : public Backend {
     return fmt::format("{} {}", ::getpid(), unique_id(place_.device));
   }
 
-  void check_peers(int rank, const std::vector<std::string>& places) const override {
+  void check_peers(int rank, const std::vector<std::string>& places) override {
     const Place mine = parse_place(places[static_cast<std::size_t>(rank)]);
     std::vector<int> sharing;
     for (int peer = 0; peer < static_cast<int>(places.size()); ++peer) {
@@ -121,6 +124,7 @@ class CudaBackend final : public Backend {
       else
         check_peer_access(peer, other.device_id);
     }
+    ranks_on_device_ = static_cast<int>(sharing.size());
     if (sharing.size() > 1 && sharing.front() == rank &&
         attribute(place_.device, CU_DEVICE_ATTRIBUTE_MPS_ENABLED) == 0)
       log(LogLevel::warn, rank,
@@ -158,7 +162,42 @@ class CudaBackend final : public Backend {
     own_stream_->synchronize();
   }
 
-  int max_blocks() const override { return 1024; }
+  void write(std::byte* to, const void* from, std::size_t bytes) override {
+    own_stream_->copy(to, from, bytes);
+    own_stream_->synchronize();
+  }
+
+  std::shared_ptr<void> allocate_host_visible(std::size_t bytes) override {
+    return allocate_pinned(place_.device, bytes);
+  }
+
+  int max_blocks() const override {
+    const int threads = attribute(place_.device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    return std::max(1, resident_share(threads / Block::gpu_threads));
+  }
+
+  void check_resident(const detail::KernelEntry& entry, int blocks) const override {
+    require_cuda(entry);
+    const CudaScope scope(place_.device);
+    int per_processor = 0;
+    check_cuda(static_cast<cudaError_t>(entry.fit_on_cuda(per_processor)),
+               fmt::format("cannot size {}", entry.name));
+    const int limit = resident_share(per_processor);
+    if (blocks > limit)
+      throw Error(
+          Errc::invalid_argument,
+          fmt::format("{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
+                      "each of {} processors, shared by {} ranks with {} lanes each, which leaves {}",
+                      blocks, entry.name, entry.threads, place_.device, per_processor,
+                      processors(), ranks_on_device_, lanes_at_once, limit));
+  }
+
+  void prepare(const detail::KernelEntry& entry) override {
+    require_cuda(entry);
+    const CudaScope scope(place_.device);
+    check_cuda(static_cast<cudaError_t>(entry.load_on_cuda()),
+               fmt::format("cannot load {}", entry.name));
+  }
 
   std::shared_ptr<detail::StreamImpl> make_stream() override {
     return make_cuda_stream(place_.device);
@@ -183,7 +222,24 @@ class CudaBackend final : public Backend {
     }
   }
 
+  static void require_cuda(const detail::KernelEntry& entry) {
+    if (entry.launch_on_cuda == nullptr)
+      throw Error(Errc::unsupported,
+                  fmt::format("{} has no code for a GPU: the file that launches it was not compiled "
+                              "by nvcc",
+                              entry.name));
+  }
+
+  int processors() const {
+    return attribute(place_.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  }
+  /// A rank's share, for one lane, of the blocks that fit.
+  int resident_share(int per_processor) const {
+    return processors() * per_processor / ranks_on_device_ / lanes_at_once;
+  }
+
   CudaPlace place_;
+  int ranks_on_device_ = 1;
   std::shared_ptr<detail::StreamImpl> own_stream_;
 };
 

@@ -49,7 +49,7 @@ struct CudaGraph final : detail::GraphImpl {
   int device;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  std::vector<std::shared_ptr<detail::Allocation>> retained;
+  std::vector<std::shared_ptr<const void>> retained;
   std::shared_ptr<Failure> failure = std::make_shared<Failure>();
   std::vector<std::shared_ptr<Failure>> child_failures;
 };

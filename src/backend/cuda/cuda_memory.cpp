@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "backend/cuda/cuda_error.h"
@@ -120,6 +123,44 @@ FileDescriptor create_cuda_segment(const CudaPlace& place, std::size_t bytes) {
 
 std::shared_ptr<Window> open_cuda_window(const CudaPlace& place, int ranks, std::size_t stride) {
   return std::make_shared<CudaWindow>(place, ranks, stride);
+}
+
+namespace {
+
+struct PinnedMemory {
+  std::mutex mutex;
+  std::multimap<std::size_t, void*> unused;
+};
+
+/// Never destroyed: memory may come back while the process exits.
+PinnedMemory& pinned_memory() {
+  static auto& memory = *new PinnedMemory;
+  return memory;
+}
+
+void* take_pinned(int device, std::size_t bytes) {
+  PinnedMemory& pinned = pinned_memory();
+  {
+    const std::lock_guard lock(pinned.mutex);
+    if (auto found = pinned.unused.extract(bytes)) return found.mapped();
+  }
+  const CudaScope scope(device);
+  void* memory = nullptr;
+  check_cuda(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+             fmt::format("cannot pin {} of host memory", format_bytes(bytes)));
+  return memory;
+}
+
+}  // namespace
+
+std::shared_ptr<void> allocate_pinned(int device, std::size_t bytes) {
+  void* memory = take_pinned(device, bytes);
+  std::memset(memory, 0, bytes);
+  return {memory, [bytes](void* address) {
+            PinnedMemory& pinned = pinned_memory();
+            const std::lock_guard lock(pinned.mutex);
+            pinned.unused.emplace(bytes, address);
+          }};
 }
 
 }  // namespace iridium

@@ -92,17 +92,28 @@ class CudaStream final : public detail::StreamImpl {
     }
   }
 
-  void retain(std::shared_ptr<detail::Allocation> allocation) override {
+  void launch_kernel(const detail::KernelEntry& entry, const void* kernel, int blocks) override {
+    const Call call(*this);
+    const int status = entry.launch_on_cuda(kernel, blocks, stream_);
+    check_cuda(static_cast<cudaError_t>(status), fmt::format("launch of {}", entry.name));
+  }
+
+  void retain_in_capture(std::shared_ptr<const void> resource) override {
+    const std::lock_guard lock(mutex_);
+    if (recording_) recording_->retained.push_back(std::move(resource));
+  }
+
+  void retain(std::shared_ptr<const void> resource) override {
     const Call call(*this);
     if (!is_capturing()) {
-      held_.push_back({std::move(allocation), std::make_unique<CudaMarker>(device_, stream_)});
+      held_.push_back({std::move(resource), std::make_unique<CudaMarker>(device_, stream_)});
       return;
     }
     if (!recording_)
       throw Error(Errc::unsupported,
                   "retain_on: this capture was not begun by Iridium; keep the array alive as long "
                   "as the graph");
-    recording_->retained.push_back(std::move(allocation));
+    recording_->retained.push_back(std::move(resource));
   }
 
   void synchronize() override {
@@ -201,7 +212,7 @@ class CudaStream final : public detail::StreamImpl {
  private:
   /// An array that work queued on this stream uses.
   struct Held {
-    std::shared_ptr<detail::Allocation> allocation;
+    std::shared_ptr<const void> resource;
     std::unique_ptr<Marker> work;
   };
 
@@ -213,14 +224,14 @@ class CudaStream final : public detail::StreamImpl {
       auto& held = stream.held_;
       for (auto entry = held.begin(); entry != held.end();) {
         const bool done = entry->work->reached();
-        if (done) released_.push_back(std::move(entry->allocation));
+        if (done) released_.push_back(std::move(entry->resource));
         entry = done ? held.erase(entry) : entry + 1;
       }
     }
 
    private:
     CudaScope scope_;
-    std::vector<std::shared_ptr<detail::Allocation>> released_;  ///< freed after the lock
+    std::vector<std::shared_ptr<const void>> released_;  ///< freed after the lock
     std::lock_guard<std::mutex> lock_;
   };
 

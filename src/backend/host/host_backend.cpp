@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <string>
 
 #include "backend/host/host_stream.h"
@@ -22,11 +24,13 @@ namespace {
 
 class HostBackend final : public Backend {
  public:
+  explicit HostBackend(const Schedule& schedule) : schedule_(schedule) {}
+
   BackendKind kind() const override { return BackendKind::host; }
 
   Placement placement() const override { return Placement::host; }
   std::string place() const override { return {}; }
-  void check_peers(int, const std::vector<std::string>&) const override {}
+  void check_peers(int, const std::vector<std::string>&) override {}
 
   std::size_t granularity() const override {
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -71,13 +75,35 @@ class HostBackend final : public Backend {
     std::memset(at + head + pages, 0, bytes - head - pages);
   }
 
-  int max_blocks() const override { return 1024; }
+  void write(std::byte* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
 
-  std::shared_ptr<detail::StreamImpl> make_stream() override { return make_host_stream(); }
+  std::shared_ptr<void> allocate_host_visible(std::size_t bytes) override {
+    constexpr std::align_val_t line{128};
+    void* memory = ::operator new(bytes, line);
+    std::memset(memory, 0, bytes);
+    return {memory, [](void* address) { ::operator delete(address, line); }};
+  }
+
+  // Every fiber gets its turn, however many there are.
+  int max_blocks() const override { return 1024; }
+  void check_resident(const detail::KernelEntry&, int) const override {}
+  void prepare(const detail::KernelEntry&) override {}
+
+  std::shared_ptr<detail::StreamImpl> make_stream() override {
+    Schedule schedule = schedule_;
+    if (schedule.seed) *schedule.seed += streams_made_++;
+    return make_host_stream(schedule);
+  }
 
   std::shared_ptr<detail::StreamImpl> borrow_stream(void* native_handle) override {
     return find_host_stream(native_handle);
   }
+
+ private:
+  const Schedule schedule_;
+  std::atomic<std::uint64_t> streams_made_ = 0;
 };
 
 int cores() {
@@ -124,8 +150,8 @@ BackendInfo describe_host_backend() {
                        {"several hosts", false, "the control plane has no network transport yet"}}};
 }
 
-std::unique_ptr<Backend> make_host_backend() {
-  return std::make_unique<HostBackend>();
+std::unique_ptr<Backend> make_host_backend(const Schedule& schedule) {
+  return std::make_unique<HostBackend>(schedule);
 }
 
 }  // namespace iridium

@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/host/block_scheduler.h"
 
 namespace iridium {
 
 BackendInfo describe_host_backend();
-std::unique_ptr<Backend> make_host_backend();
+std::unique_ptr<Backend> make_host_backend(const Schedule& schedule = {});
 
 /// The memory segments can come from: the machine's, or what the control group allows if that is
 /// less.

@@ -21,13 +21,14 @@
 namespace iridium {
 namespace {
 
-using Operation = std::function<void()>;
+/// Work of a stream; kernels run on the scheduler of whichever stream runs it.
+using Operation = std::function<void(BlockScheduler&)>;
 
 struct HostGraph final : detail::GraphImpl {
   std::size_t node_count() const override { return operations.size(); }
 
   std::vector<Operation> operations;
-  std::vector<std::shared_ptr<detail::Allocation>> retained;
+  std::vector<std::shared_ptr<const void>> retained;
 };
 
 class HostStream;
@@ -49,6 +50,8 @@ LiveStreams& live_streams() {
 class HostStream final : public detail::StreamImpl,
                          public std::enable_shared_from_this<HostStream> {
  public:
+  explicit HostStream(const Schedule& schedule) : schedule_(schedule) {}
+
   ~HostStream() override {
     // Before its members go: what they hold may be freed, and freeing marks the streams that are
     // left.
@@ -59,23 +62,36 @@ class HostStream final : public detail::StreamImpl,
   }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
-    submit([=] { std::memcpy(to, from, bytes); });
+    submit([=](BlockScheduler&) { std::memcpy(to, from, bytes); });
   }
 
   void fill(void* to, unsigned char value, std::size_t bytes) override {
-    submit([=] { std::memset(to, value, bytes); });
+    submit([=](BlockScheduler&) { std::memset(to, value, bytes); });
   }
 
-  void call(std::function<void()> function) override { submit(std::move(function)); }
+  void call(std::function<void()> function) override {
+    submit([function = std::move(function)](BlockScheduler&) { function(); });
+  }
 
-  void retain(std::shared_ptr<detail::Allocation> allocation) override {
-    Operation hold = [allocation] {};
+  void launch_kernel(const detail::KernelEntry& entry, const void* kernel, int blocks) override {
+    const auto* bytes = static_cast<const std::byte*>(kernel);
+    submit([&entry, blocks, value = std::vector<std::byte>(bytes, bytes + entry.bytes)](
+               BlockScheduler& scheduler) { scheduler.run(entry, value.data(), blocks); });
+  }
+
+  void retain(std::shared_ptr<const void> resource) override {
+    Operation hold = [resource](BlockScheduler&) {};
     std::unique_lock lock(mutex_);
     throw_failure(lock);
     if (capture_)
-      capture_->retained.push_back(std::move(allocation));
+      capture_->retained.push_back(std::move(resource));
     else
       enqueue(lock, hold);
+  }
+
+  void retain_in_capture(std::shared_ptr<const void> resource) override {
+    const std::lock_guard lock(mutex_);
+    if (capture_) capture_->retained.push_back(std::move(resource));
   }
 
   void synchronize() override {
@@ -117,8 +133,8 @@ class HostStream final : public detail::StreamImpl,
     auto host_graph = std::dynamic_pointer_cast<const HostGraph>(graph);
     if (!host_graph)
       throw Error(Errc::invalid_argument, "launch: the graph was captured on another backend");
-    Operation run_all = [host_graph] {
-      for (const Operation& operation : host_graph->operations) operation();
+    Operation run_all = [host_graph](BlockScheduler& scheduler) {
+      for (const Operation& operation : host_graph->operations) operation(scheduler);
     };
     std::unique_lock lock(mutex_);
     throw_failure(lock);
@@ -126,7 +142,7 @@ class HostStream final : public detail::StreamImpl,
       // Recorded operations refer to memory the inner graph keeps alive.
       for (const Operation& operation : host_graph->operations)
         capture_->operations.push_back(operation);
-      for (const auto& allocation : host_graph->retained) capture_->retained.push_back(allocation);
+      for (const auto& resource : host_graph->retained) capture_->retained.push_back(resource);
       return;
     }
     enqueue(lock, run_all);
@@ -176,12 +192,13 @@ class HostStream final : public detail::StreamImpl,
   }
 
   static void run(HostStream& stream) {
-    while (stream.run_next()) {
+    BlockScheduler scheduler(stream.schedule_);
+    while (stream.run_next(scheduler)) {
     }
   }
 
   /// Runs one operation; false when the stream is closed and nothing is left.
-  bool run_next() {
+  bool run_next(BlockScheduler& scheduler) {
     std::unique_lock lock(mutex_);
     work_.wait(lock, [this] { return closed_ || !queue_.empty(); });
     if (queue_.empty()) {
@@ -194,7 +211,7 @@ class HostStream final : public detail::StreamImpl,
     lock.unlock();
 
     std::optional<std::string> failure;
-    if (!skip) failure = run_operation(operation);
+    if (!skip) failure = run_operation(operation, scheduler);
     operation =
         nullptr;  // what it held may be freed, and freeing marks streams: not under the lock
 
@@ -205,9 +222,10 @@ class HostStream final : public detail::StreamImpl,
     return true;
   }
 
-  static std::optional<std::string> run_operation(const Operation& operation) {
+  static std::optional<std::string> run_operation(const Operation& operation,
+                                                  BlockScheduler& scheduler) {
     try {
-      operation();
+      operation(scheduler);
       return std::nullopt;
     } catch (const std::exception& error) {
       return error.what();
@@ -233,6 +251,7 @@ class HostStream final : public detail::StreamImpl,
                   fmt::format("{} cannot be part of a capture; the capture goes on", call));
   }
 
+  const Schedule schedule_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable done_;
@@ -268,8 +287,8 @@ std::unique_ptr<Marker> HostStream::mark() {
 
 }  // namespace
 
-std::shared_ptr<detail::StreamImpl> make_host_stream() {
-  auto stream = std::make_shared<HostStream>();
+std::shared_ptr<detail::StreamImpl> make_host_stream(const Schedule& schedule) {
+  auto stream = std::make_shared<HostStream>(schedule);
   LiveStreams& streams = live_streams();
   const std::lock_guard lock(streams.mutex);
   streams.by_handle[stream.get()] = stream;

@@ -3,11 +3,12 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/host/block_scheduler.h"
 
 namespace iridium {
 
 /// A stream whose work runs on a thread of its own, started with the first work.
-std::shared_ptr<detail::StreamImpl> make_host_stream();
+std::shared_ptr<detail::StreamImpl> make_host_stream(const Schedule& schedule = {});
 
 /// The live stream whose `native_handle()` this is; throws `invalid_argument` otherwise.
 std::shared_ptr<detail::StreamImpl> find_host_stream(void* native_handle);

@@ -1,0 +1,76 @@
+// A block of threads: what a kernel is written for.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "iridium/device/target.h"
+
+namespace iridium {
+
+/// One block of a grid, with `Threads` threads on a GPU. On a CPU it is one fiber, or in split mode
+/// four. What is block-collective is called by all threads of the block with the same arguments.
+template <int Threads>
+class BlockOf {
+ public:
+  static constexpr int gpu_threads = Threads;
+
+  IR_DEVICE explicit BlockOf(Seat* seat = nullptr) : seat_(seat) {}
+
+  /// This block's index in the grid.
+  IR_DEVICE int index() const { return target::block_index(seat_); }
+  /// How many blocks the grid has.
+  IR_DEVICE int count() const { return target::block_count(seat_); }
+  /// This thread's index in the block: for spreading small work, as one flag per thread.
+  IR_DEVICE int thread() const { return target::thread_index(seat_); }
+  IR_DEVICE int thread_count() const { return target::thread_count<Threads>(seat_); }
+  IR_DEVICE bool is_leader() const { return thread() == 0; }
+
+  /// Every thread's accesses before it come before every thread's accesses after it.
+  /// Block-collective.
+  IR_DEVICE void sync() const { target::sync(seat_); }
+  /// `sync`, and whether any thread passed true. Block-collective.
+  [[nodiscard]] IR_DEVICE bool any(bool mine) const {
+    std::uint64_t word = 0;
+    return target::meet(seat_, mine, word);
+  }
+  /// `any`, and `word` becomes the leader's on every thread. Block-collective; `sync` before the
+  /// next one.
+  [[nodiscard]] IR_DEVICE bool any(bool mine, std::uint64_t& word) const {
+    return target::meet(seat_, mine, word);
+  }
+  /// Lets other blocks run, in loops that wait. `again`: nothing has changed since the last call.
+  IR_DEVICE void pause(bool again) const { target::pause(seat_, again); }
+  /// Nanoseconds since some point in the past.
+  IR_DEVICE std::uint64_t nanoseconds() const { return target::nanoseconds(seat_); }
+
+  /// For the functions of `iridium::target`.
+  IR_DEVICE Seat* seat() const { return seat_; }
+
+ private:
+  Seat* seat_;
+};
+
+/// The block most kernels are written for: enough threads to fill a GPU's memory bus with few
+/// blocks.
+using Block = BlockOf<512>;
+
+/// Atomic accesses of one thread, to any memory it can address.
+template <class T, int Threads, Order O = Order::acquire, Scope S = Scope::system>
+[[nodiscard]] IR_DEVICE T atomic_load(BlockOf<Threads> block, const T* from, OrderTag<O> = {},
+                                      ScopeTag<S> = {}) {
+  return target::load<O, S>(block.seat(), from);
+}
+template <class T, int Threads, Order O = Order::release, Scope S = Scope::system>
+IR_DEVICE void atomic_store(BlockOf<Threads> block, T* to, std::type_identity_t<T> value,
+                            OrderTag<O> = {}, ScopeTag<S> = {}) {
+  target::store<O, S>(block.seat(), to, value);
+}
+/// Returns what was there before.
+template <class T, int Threads, Order O = Order::acq_rel, Scope S = Scope::system>
+IR_DEVICE T atomic_add(BlockOf<Threads> block, T* to, std::type_identity_t<T> value,
+                       OrderTag<O> = {}, ScopeTag<S> = {}) {
+  return target::fetch_add<O, S>(block.seat(), to, value);
+}
+
+}  // namespace iridium

@@ -1,0 +1,124 @@
+// Waits that end, and what happens when they end badly.
+#pragma once
+
+#include <cstdint>
+
+#include "iridium/device/lane.h"
+
+namespace iridium {
+
+namespace detail {
+
+/// How a wait ended for one thread.
+enum class WaitEnd { arrived, aborted, expired };
+
+/// Whether the team has failed, as this rank's memory says.
+template <int Threads>
+IR_DEVICE bool has_failed(BlockOf<Threads> block, const Lane& lane) {
+  return target::load<Order::relaxed, Scope::system>(block.seat(), &lane.state()->abort) !=
+         lane_is_well;
+}
+
+/// Calls `arrived` until it returns true, the team fails, or the timeout expires. The clock and the
+/// abort words are looked at now and then only: a wait that is short costs nothing for being
+/// bounded.
+template <int Threads, class Arrived>
+IR_DEVICE WaitEnd poll(BlockOf<Threads> block, const Lane& lane, Arrived arrived) {
+  Seat* const seat = block.seat();
+  target::point(seat);
+  std::uint64_t start = 0;
+  for (std::uint32_t polls = 1;; ++polls) {
+    if (arrived()) return WaitEnd::arrived;
+    target::pause(seat, polls > 1);
+    if (polls % target::polls_per_check != 0) continue;
+    if (has_failed(block, lane)) return WaitEnd::aborted;
+    const LaneStatus* status = lane.terms().status;
+    if (target::load<Order::relaxed, Scope::system>(seat, &status->abort) != 0)
+      return WaitEnd::aborted;
+    const std::uint64_t now = target::nanoseconds(seat);
+    if (start == 0) start = now;
+    if (now - start > lane.terms().timeout_ns) return WaitEnd::expired;
+  }
+}
+
+/// Copies the fault to where this rank's host sees it, once. One thread.
+template <int Threads>
+IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
+  Seat* const seat = block.seat();
+  LaneStatus* const status = lane.terms().status;
+  if (target::load<Order::acquire, Scope::system>(seat, &lane.state()->abort) != lane_has_fault)
+    return;
+  if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, &status->fault_taken, 0u, 1u) !=
+      0)
+    return;
+  status->fault = lane.state()->fault;
+  target::store<Order::release, Scope::system>(seat, &status->failed, 1u);
+}
+
+/// Ends the team with this fault on every member, unless another block has ended it with its own.
+/// One thread.
+template <int Threads>
+IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault) {
+  Seat* const seat = block.seat();
+  const Peers& peers = lane.peers();
+  LaneState* const mine = lane.state();
+  fault.reporter = static_cast<std::uint32_t>(peers.rank());
+  fault.block = static_cast<std::uint32_t>(block.index());
+  for (int i = 0; i < max_operation_length; ++i) fault.operation[i] = lane.terms().operation[i];
+  // One word decides for the whole team, so that all members tell of the same fault.
+  std::uint32_t* const decider = &peers.at(mine, 0)->fault_taken;
+  if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, decider, 0u, 1u) == 0) {
+    for (int place = 0; place < peers.size(); ++place) {
+      LaneState* const state = peers.at(mine, place);
+      state->fault = fault;
+      target::store<Order::release, Scope::system>(seat, &state->abort,
+                                                   std::uint32_t{lane_has_fault});
+    }
+  } else {
+    // Ended by the member that won, which writes without waiting for anybody. Should it be killed
+    // right there, the host of this rank hears of that by itself.
+    const std::uint64_t start = target::nanoseconds(seat);
+    for (bool again = false; !has_failed(block, lane); again = true) {
+      target::pause(seat, again);
+      if (target::nanoseconds(seat) - start > 1'000'000'000) return;
+    }
+  }
+  tell_host(block, lane);
+}
+
+/// Finds out why a wait ended without its flags, and fails the team unless it has failed already.
+/// `fault` says what was waited for; `behind(place, seen)` tells whether that member's flag is
+/// missing. One thread.
+template <int Threads, class Behind>
+IR_DEVICE void explain(BlockOf<Threads> block, const Lane& lane, FaultRecord fault, Behind behind) {
+  Seat* const seat = block.seat();
+  LaneStatus* const status = lane.terms().status;
+  if (has_failed(block, lane)) return tell_host(block, lane);
+  if (target::load<Order::relaxed, Scope::system>(seat, &status->abort) != 0) {
+    target::compare_exchange<Order::acq_rel, Scope::system>(
+        seat, &lane.state()->abort, std::uint32_t{lane_is_well}, std::uint32_t{lane_ended_by_host});
+    return;
+  }
+  fault.kind = FaultKind::timeout;
+  const std::uint64_t left = target::load<Order::relaxed, Scope::system>(seat, &status->left);
+  for (int place = lane.peers().size() - 1; place >= 0; --place) {
+    std::uint32_t seen = 0;
+    if (!behind(place, seen)) continue;
+    fault.missing |= std::uint64_t{1} << place;
+    fault.seen = seen;
+  }
+  if ((fault.missing & left) != 0) {
+    fault.kind = FaultKind::peer_left;
+    fault.missing &= left;
+  }
+  raise(block, lane, fault);
+}
+
+/// Whether `seen` has reached `expected`, on a counter that wraps around.
+IR_DEVICE inline bool has_reached(std::uint32_t seen, std::uint32_t expected) {
+  return static_cast<std::int32_t>(seen - expected) >= 0;
+}
+
+}  // namespace detail
+
+}  // namespace iridium

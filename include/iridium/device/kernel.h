@@ -1,0 +1,113 @@
+// Kernels as values: how the library runs what a user wrote.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "iridium/device/block.h"
+
+namespace iridium {
+
+/// How many blocks to run.
+struct Grid {
+  int blocks = 1;
+  /// The blocks wait for each other or for other ranks, so all must run at the same time. Refused,
+  /// with the numbers, when the device cannot promise that.
+  bool resident = false;
+};
+
+namespace detail {
+
+/// What the library knows about a kernel's type.
+struct KernelEntry {
+  std::string_view name;
+  std::size_t bytes;
+  int threads;
+  void (*run_on_host)(const void* kernel, Seat& seat);
+  // Made by nvcc, which alone can; else null. Each returns a `cudaError_t`.
+  int (*launch_on_cuda)(const void* kernel, int blocks, void* stream);
+  int (*load_on_cuda)();
+  int (*fit_on_cuda)(int& blocks_per_processor);
+};
+
+template <class Kernel, int Threads>
+constexpr int threads_of(void (Kernel::*)(BlockOf<Threads>) const) {
+  return Threads;
+}
+
+template <class Kernel>
+constexpr std::string_view kernel_name() {
+  std::string_view name = __PRETTY_FUNCTION__;
+  name.remove_prefix(name.find("Kernel = ") + 9);
+  return name.substr(0, name.find_first_of(";]"));
+}
+
+template <class Kernel>
+void run_on_host(const void* kernel, Seat& seat) {
+  constexpr int threads = threads_of(&Kernel::operator());
+  (*static_cast<const Kernel*>(kernel))(BlockOf<threads>(&seat));
+}
+
+/// Which compiler has made an entry. Part of the entry's type: files of both kinds may launch the
+/// same kernel in one program.
+struct HostCompiler {};
+struct CudaCompiler {};
+
+#if defined(__CUDACC__)
+using ThisCompiler = CudaCompiler;
+
+template <class Kernel, int Threads>
+__global__ void __launch_bounds__(Threads) run_on_cuda(const __grid_constant__ Kernel kernel) {
+  kernel(BlockOf<Threads>());
+}
+
+template <class Kernel>
+struct CudaEntry {
+  static constexpr int threads = threads_of(&Kernel::operator());
+
+  static int launch(const void* kernel, int blocks, void* stream) {
+    void* arguments[] = {const_cast<void*>(kernel)};
+    return cudaLaunchKernel(reinterpret_cast<const void*>(&run_on_cuda<Kernel, threads>),
+                            dim3(static_cast<unsigned>(blocks)), dim3(threads), arguments, 0,
+                            static_cast<cudaStream_t>(stream));
+  }
+  static int load() {
+    cudaFuncAttributes attributes = {};
+    return cudaFuncGetAttributes(&attributes, run_on_cuda<Kernel, threads>);
+  }
+  static int fit(int& blocks_per_processor) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &blocks_per_processor, run_on_cuda<Kernel, threads>, threads, 0);
+  }
+};
+#else
+using ThisCompiler = HostCompiler;
+#endif
+
+template <class Kernel, class Compiler>
+const KernelEntry& kernel_entry() {
+  static_assert(std::is_trivially_copyable_v<Kernel>, "kernels are copied to where they run");
+  static_assert(sizeof(Kernel) <= 4000, "a kernel's value fits a GPU's launch arguments");
+  static constexpr KernelEntry entry = {
+      kernel_name<Kernel>(),
+      sizeof(Kernel),
+      threads_of(&Kernel::operator()),
+      &run_on_host<Kernel>,
+#if defined(__CUDACC__)
+      &CudaEntry<Kernel>::launch,
+      &CudaEntry<Kernel>::load,
+      &CudaEntry<Kernel>::fit,
+#else
+      nullptr,
+      nullptr,
+      nullptr,
+#endif
+  };
+  return entry;
+}
+
+}  // namespace detail
+
+}  // namespace iridium

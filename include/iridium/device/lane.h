@@ -1,0 +1,133 @@
+// A team's lane: the part of every member's segment that its kernels talk through.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "iridium/device/block.h"
+#include "iridium/device/peers.h"
+
+namespace iridium {
+
+inline constexpr int max_team_size = 64;
+
+/// Why a team failed on the device.
+enum class FaultKind : std::uint32_t {
+  none,
+  timeout,         ///< a wait expired; `missing` did not arrive
+  lane_busy,       ///< two calls at once on one lane
+  grid_too_large,  ///< a kernel ran with more blocks than the lane has
+  peer_left,       ///< a wait needs a signal of members that have destroyed their context
+};
+
+inline constexpr int max_operation_length = 23;
+
+/// What a kernel knows about a failure. The same on every member.
+struct FaultRecord {
+  FaultKind kind = FaultKind::none;
+  std::uint32_t reporter = 0;  ///< place of the member that found it
+  std::uint32_t block = 0;
+  std::uint32_t step = 0;
+  std::uint32_t expected = 0;  ///< value of the first missing flag
+  std::uint32_t seen = 0;
+  std::uint64_t missing = 0;  ///< a bit per place
+  char operation[max_operation_length + 1] = {};
+};
+
+/// A lane's words in device memory. Members write each other's `abort` and `fault`; the rest is
+/// their own. Words that are polled or counted have a cache line each.
+struct LaneState {
+  alignas(128) std::uint64_t calls;    ///< {step, blocks entered}: high and low half
+  alignas(128) std::uint64_t leavers;  ///< {sum of call ids, blocks left}
+  alignas(128) std::uint32_t abort;    ///< see `LaneAbort`
+  alignas(128) std::uint32_t fault_taken;  ///< at place 0: who gets to report, first come
+  FaultRecord fault;
+  alignas(128) std::uint8_t ranks[max_team_size];  ///< of the members, by place
+};
+
+/// Values of `LaneState::abort`.
+enum LaneAbort : std::uint32_t {
+  lane_is_well = 0,
+  lane_has_fault = 1,     ///< `fault` is written
+  lane_ended_by_host = 2  ///< the host knows why
+};
+
+/// A lane's words in host memory that both this rank's kernels and its host reach.
+struct LaneStatus {
+  std::uint32_t abort = 0;        ///< written by the host: waits end
+  std::uint32_t fault_taken = 0;  ///< the block that copies the fault
+  std::uint32_t failed = 0;       ///< written by a kernel: `fault` is complete
+  FaultRecord fault;
+  std::uint64_t left = 0;  ///< written by the host: members that are gone in peace, a bit per place
+};
+
+/// Where the parts of a lane lie: byte offsets from its start, the same on every member.
+struct LaneLayout {
+  std::size_t state = 0;     ///< a `LaneState`
+  std::size_t counters = 0;  ///< barrier counters: one per block
+  std::size_t flags = 0;     ///< barrier flags: [block][source]
+  std::size_t packets = 0;   ///< [parity][source][slot], 16 bytes each; never holds anything else
+  std::size_t scratch = 0;   ///< [parity]; the only part that need not start as zero
+  std::size_t bytes = 0;     ///< of the whole lane
+  std::size_t packet_slots = 0;   ///< per parity and source
+  std::size_t scratch_bytes = 0;  ///< per parity
+  std::int32_t max_blocks = 0;
+  std::int32_t members = 0;
+
+  bool operator==(const LaneLayout&) const = default;
+};
+
+/// A lane as a kernel holds it; made by `Team::lane`. A plain value: copy it into the kernel.
+///
+/// A kernel talks through it by a `LaneCall`, or waits under its timeout by `wait`. It names the
+/// same memory for as long as the team lives.
+class Lane {
+ public:
+  struct Terms {
+    Peers peers;
+    LaneLayout layout;
+    std::byte* base = nullptr;  ///< of this member's lane
+    LaneStatus* status = nullptr;
+    std::uint64_t timeout_ns = 0;
+    std::uint32_t operation_id = 0;
+    char operation[max_operation_length + 1] = {};
+  };
+
+  Lane() = default;
+  IR_DEVICE explicit Lane(const Terms& terms) : terms_(terms) {}
+
+  IR_DEVICE const Peers& peers() const { return terms_.peers; }
+  IR_DEVICE const LaneLayout& layout() const { return terms_.layout; }
+  IR_DEVICE const Terms& terms() const { return terms_; }
+  /// The largest grid that may talk through the lane.
+  IR_DEVICE int max_blocks() const { return terms_.layout.max_blocks; }
+
+  // This member's parts of the lane.
+  IR_DEVICE LaneState* state() const { return at<LaneState>(terms_.layout.state); }
+  IR_DEVICE std::uint32_t* counter(int block) const {
+    return at<std::uint32_t>(terms_.layout.counters) + block;
+  }
+  /// One flag per source.
+  IR_DEVICE std::uint32_t* flags(int block) const {
+    return at<std::uint32_t>(terms_.layout.flags) + block * terms_.layout.members;
+  }
+  IR_DEVICE target::Pair* packets(std::uint32_t parity, int source) const {
+    return at<target::Pair>(terms_.layout.packets) +
+           (parity * static_cast<std::size_t>(terms_.layout.members) +
+            static_cast<std::size_t>(source)) *
+               terms_.layout.packet_slots;
+  }
+  IR_DEVICE std::byte* scratch(std::uint32_t parity) const {
+    return terms_.base + terms_.layout.scratch + parity * terms_.layout.scratch_bytes;
+  }
+
+ private:
+  template <class T>
+  IR_DEVICE T* at(std::size_t offset) const {
+    return reinterpret_cast<T*>(terms_.base + offset);
+  }
+
+  Terms terms_;
+};
+
+}  // namespace iridium

@@ -1,0 +1,45 @@
+// The members of a team, as a kernel addresses them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "iridium/device/compiler.h"
+
+namespace iridium {
+
+/// Translates addresses between the members' segments. Members are named by their place in the team.
+class Peers {
+ public:
+  /// `ranks` (null when the members are evenly spaced) lies where kernels of this rank can read it.
+  struct Terms {
+    int place = 0;
+    int size = 1;
+    int rank = 0;                       ///< this member's, in the world
+    std::ptrdiff_t segment_stride = 0;  ///< bytes between the segments of neighbouring ranks
+    std::ptrdiff_t place_stride = 0;    ///< bytes between those of neighbouring places
+    const std::uint8_t* ranks = nullptr;
+  };
+
+  Peers() = default;
+  IR_DEVICE explicit Peers(const Terms& terms) : terms_(terms) {}
+
+  /// This rank's place.
+  IR_DEVICE int rank() const { return terms_.place; }
+  IR_DEVICE int size() const { return terms_.size; }
+
+  /// The counterpart, at the member at `place`, of my object at `mine`, which lies in my segment.
+  template <class T>
+  IR_DEVICE T* at(T* mine, int place) const {
+    const std::ptrdiff_t distance =
+        terms_.ranks == nullptr ? (place - terms_.place) * terms_.place_stride
+                                : (terms_.ranks[place] - terms_.rank) * terms_.segment_stride;
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(mine) +
+                                static_cast<std::uintptr_t>(distance));
+  }
+
+ private:
+  Terms terms_;
+};
+
+}  // namespace iridium

@@ -1,0 +1,155 @@
+// The CPU: a block is a fiber, atomics are the language's.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "iridium/device/compiler.h"
+#include "iridium/device/order.h"
+#include "iridium/device/seat.h"
+
+namespace iridium::target {
+
+/// Polls between two looks at the clock and the abort words.
+inline constexpr std::uint32_t polls_per_check = 64;
+
+/// How many elements of a tile one thread holds: here all, whatever the number of threads.
+template <int Count, int Chunk, int Threads>
+inline constexpr int held_elements = Count;
+
+IR_DEVICE inline int block_index(const Seat* seat) {
+  return seat->block;
+}
+IR_DEVICE inline int block_count(const Seat* seat) {
+  return seat->blocks;
+}
+IR_DEVICE inline int thread_index(const Seat* seat) {
+  return seat->thread;
+}
+template <int Threads>
+IR_DEVICE int thread_count(const Seat* seat) {
+  return seat->threads;
+}
+
+IR_DEVICE inline void sync(Seat* seat) {
+  std::uint64_t word = 0;
+  if (seat->threads > 1) seat->meet(false, word);
+}
+IR_DEVICE inline bool meet(Seat* seat, bool any, std::uint64_t& word) {
+  return seat->threads > 1 ? seat->meet(any, word) : any;
+}
+IR_DEVICE inline void pause(Seat* seat, bool again) {
+  seat->pause(again);
+}
+IR_DEVICE inline std::uint64_t nanoseconds(Seat* seat) {
+  return seat->now();
+}
+IR_DEVICE inline void point(Seat* seat) {
+  if (seat->watched) seat->point();
+}
+
+constexpr std::memory_order language_order(Order order) {
+  switch (order) {
+    case Order::relaxed:
+      return std::memory_order_relaxed;
+    case Order::acquire:
+      return std::memory_order_acquire;
+    case Order::release:
+      return std::memory_order_release;
+    default:
+      return std::memory_order_acq_rel;
+  }
+}
+
+template <Order order, Scope scope, class T>
+IR_DEVICE T load(Seat* seat, const T* from) {
+  static_assert(order == Order::relaxed || order == Order::acquire, "a load cannot release");
+  if (seat->watched) seat->note_load(from, scope);
+  return std::atomic_ref<T>(*const_cast<T*>(from)).load(language_order(order));
+}
+
+template <Order order, Scope scope, class T>
+IR_DEVICE void store(Seat* seat, T* to, T value) {
+  static_assert(order == Order::relaxed || order == Order::release, "a store cannot acquire");
+  if (seat->watched) seat->note_store(to, scope);
+  std::atomic_ref<T>(*to).store(value, language_order(order));
+}
+
+template <Order order, Scope scope, class T>
+IR_DEVICE T fetch_add(Seat* seat, T* to, T value) {
+  if (seat->watched) seat->note_store(to, scope);
+  return std::atomic_ref<T>(*to).fetch_add(value, language_order(order));
+}
+
+/// What was there; the exchange took place when that equals `expected`.
+template <Order order, Scope scope, class T>
+IR_DEVICE T compare_exchange(Seat* seat, T* to, T expected, T desired) {
+  if (seat->watched) seat->note_store(to, scope);
+  std::atomic_ref<T>(*to).compare_exchange_strong(expected, desired, language_order(order),
+                                                  std::memory_order_relaxed);
+  return expected;
+}
+
+/// Two 8-byte elements, each of which arrives whole.
+struct alignas(16) Pair {
+  std::uint64_t first;
+  std::uint64_t second;
+};
+
+IR_DEVICE inline Pair load_pair(Seat* seat, const Pair* from) {
+  return {load<Order::relaxed, Scope::system>(seat, &from->first),
+          load<Order::relaxed, Scope::system>(seat, &from->second)};
+}
+IR_DEVICE inline void store_pair(Seat* seat, Pair* to, Pair value) {
+  store<Order::relaxed, Scope::system>(seat, &to->first, value.first);
+  store<Order::relaxed, Scope::system>(seat, &to->second, value.second);
+}
+
+/// The part of `count` elements that thread `thread` of `threads` holds, in whole chunks.
+struct Slice {
+  int first;
+  int last;
+};
+template <int Count, int Chunk>
+IR_DEVICE Slice slice(const Seat* seat) {
+  constexpr int chunks = Count / Chunk;
+  return {chunks * seat->thread / seat->threads * Chunk,
+          chunks * (seat->thread + 1) / seat->threads * Chunk};
+}
+
+/// Fills `elements`, a tile of `Count`, from `from`, which holds `available` elements; the rest
+/// becomes zero.
+template <int Count, int Chunk, int Threads, class T>
+IR_DEVICE void load_tile(Seat* seat, T* elements, const T* from, std::size_t available) {
+  point(seat);
+  const Slice mine = slice<Count, Chunk>(seat);
+  if (seat->threads > 1) std::memset(static_cast<void*>(elements), 0, Count * sizeof(T));
+  const int last = available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available)
+                                                                   : mine.last;
+  const int full = std::max(last, mine.first);
+  std::copy(from + mine.first, from + full, elements + mine.first);
+  std::memset(static_cast<void*>(elements + full), 0,
+              static_cast<std::size_t>(mine.last - full) * sizeof(T));
+}
+
+template <int Count, int Chunk, int Threads, class T>
+IR_DEVICE void store_tile(Seat* seat, T* to, const T* elements, std::size_t available) {
+  point(seat);
+  const Slice mine = slice<Count, Chunk>(seat);
+  const int last = available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available)
+                                                                   : mine.last;
+  if (last > mine.first) std::copy(elements + mine.first, elements + last, to + mine.first);
+}
+
+/// Calls `function(place in the tile, index of the element held here)` for every element this thread
+/// holds.
+template <int Count, int Chunk, int Threads, class Function>
+IR_DEVICE void for_each_held(const Seat* seat, Function function) {
+  const Slice mine = slice<Count, Chunk>(seat);
+  for (int i = mine.first; i < mine.last; ++i) function(i, i);
+}
+
+}  // namespace iridium::target

@@ -1,0 +1,52 @@
+// Every stream operation of the library, described once: what tests, the probe and benchmarks walk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iridium/context.h"
+
+namespace iridium {
+
+/// An operation with its arguments and buffers, ready to run on this rank.
+class OperationCase {
+ public:
+  virtual ~OperationCase() = default;
+
+  /// Gives the inputs new values, drawn from `seed`, and makes old outputs recognisable. Waits. Every
+  /// rank passes the same seed, while no launch is running on any.
+  virtual void set_inputs(std::uint64_t seed) = 0;
+  /// Submits the operation. Collective over the team; can be captured.
+  virtual void launch(StreamRef& stream) = 0;
+  /// Compares the outputs with a plain reference: empty when they are right for `seed`, else the
+  /// first difference. The launches before it are done.
+  virtual std::string check(std::uint64_t seed) = 0;
+  /// Payload a launch moves on this rank, for bandwidths.
+  virtual std::size_t bytes() const = 0;
+};
+
+/// An argument's values by its name; what is missing has its default.
+using Arguments = std::map<std::string, std::string>;
+
+struct Parameter {
+  std::string name;
+  std::vector<std::string> values;  ///< worth trying; the first is the default
+};
+
+struct Operation {
+  std::string name;
+  std::string summary;
+  std::vector<Parameter> parameters;
+  /// Collective over the world. Throws `invalid_argument` for arguments it does not know.
+  std::function<std::unique_ptr<OperationCase>(Context&, const Team&, const Arguments&)> prepare;
+};
+
+/// All of them, by name.
+const std::vector<Operation>& operations();
+
+}  // namespace iridium

@@ -1,0 +1,108 @@
+// Runs the blocks of kernels on one thread, as fibers that take turns.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backend/host/fiber.h"
+#include "iridium/device/kernel.h"
+#include "iridium/device/seat.h"
+
+namespace iridium {
+
+/// How blocks take turns.
+struct Schedule {
+  /// A block is four fibers with a real block barrier, so that a missing one shows.
+  bool split = false;
+  /// Turns are drawn: who runs next, for how long, and who stalls at waits, signals and tile
+  /// accesses. The same seed draws the same turns. Without one, in order of arrival.
+  std::optional<std::uint64_t> seed = {};
+};
+
+/// A number of the scheduler that fibers touch too. Taking turns orders them, which
+/// ThreadSanitizer must not be told: it would take the blocks' own accesses for ordered as well.
+class TurnNumber {
+ public:
+  explicit TurnNumber(std::uint64_t value = 0) : value_(value) {}
+  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+  void set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_;
+};
+
+/// A kernel whose blocks are being run.
+struct RunningGrid {
+  const detail::KernelEntry* entry = nullptr;
+  const void* kernel = nullptr;  ///< outlives the run
+  int blocks = 0;
+  int rank = 0;  ///< for observers
+
+  int started = 0;                    ///< blocks
+  int finished = 0;                   ///< blocks
+  TurnNumber stalled_turns;           ///< the whole grid loses them
+  std::exception_ptr failure = {};    ///< what the first block threw
+  bool done() const { return finished == blocks; }
+};
+
+/// Watches what blocks do, and keeps their time. For tests.
+class BlockObserver {
+ public:
+  virtual ~BlockObserver() = default;
+  virtual std::uint64_t nanoseconds() = 0;
+  virtual void loaded(const RunningGrid& grid, const void* address, Scope scope) = 0;
+  virtual void stored(const RunningGrid& grid, const void* address, Scope scope) = 0;
+};
+
+/// Belongs to one thread. Fibers are kept for the next kernel.
+class BlockScheduler {
+ public:
+  explicit BlockScheduler(const Schedule& schedule, BlockObserver* observer = nullptr);
+  ~BlockScheduler();
+  BlockScheduler(const BlockScheduler&) = delete;
+  BlockScheduler& operator=(const BlockScheduler&) = delete;
+
+  /// Runs `blocks` blocks of a kernel to their end; throws what one of them threw.
+  void run(const detail::KernelEntry& entry, const void* kernel, int blocks);
+
+  // In pieces, for several grids at a time.
+  /// The grid takes part in the turns from now on; it outlives its run.
+  void add(RunningGrid& grid);
+  /// Lets one fiber run until it pauses or ends; false when no grid has work left.
+  bool turn();
+  /// Turns since a fiber last found something changed, started or ended.
+  std::uint64_t idle_turns() const { return idle_turns_.get(); }
+
+ private:
+  class Occupant;
+  struct SharedBlock;
+
+  bool has_unstarted() const { return !grids_.empty(); }
+  void count_contenders() { contenders_.set(ready_.size() + grids_.size()); }
+  void start_block();
+  Occupant& take_free();
+  Occupant& choose();
+  void let_run(Occupant& occupant);
+  void retire(Occupant& occupant);
+  void yield_core();
+  /// A number below `limit`.
+  std::uint64_t draw(std::uint64_t limit);
+
+  const Schedule schedule_;
+  BlockObserver* const observer_;
+  TurnNumber random_;
+  std::vector<RunningGrid*> grids_;                    ///< with blocks not started yet
+  std::vector<std::unique_ptr<Occupant>> occupants_;   ///< all
+  std::vector<Occupant*> free_;
+  std::vector<Occupant*> ready_;                       ///< started and not finished
+  std::vector<std::unique_ptr<SharedBlock>> free_blocks_;
+  std::size_t next_ = 0;                               ///< in `ready_`
+  TurnNumber idle_turns_;
+  TurnNumber contenders_;  ///< fibers ready, and grids with blocks to start
+};
+
+}  // namespace iridium

@@ -1,0 +1,62 @@
+#include "collectives/case_buffers.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "base/text.h"
+
+namespace iridium {
+
+std::size_t count_argument(const Arguments& arguments, const Parameter& parameter) {
+  for (const auto& [name, value] : arguments)
+    if (name != parameter.name)
+      throw Error(Errc::invalid_argument,
+                  fmt::format("'{}' is no parameter; there is '{}'", name, parameter.name));
+  const auto given = arguments.find(parameter.name);
+  const std::string& text = given == arguments.end() ? parameter.values.front() : given->second;
+  const auto count = parse_number(text);
+  if (!count || *count == 0)
+    throw Error(Errc::invalid_argument,
+                fmt::format("{} is '{}': expected a number from 1 up", parameter.name, text));
+  return *count;
+}
+
+CaseBuffers::CaseBuffers(Context& context, const Team& team, std::size_t count)
+    : input(context.allocate<std::uint32_t>(count)),
+      shared(context.allocate<std::uint32_t>(count)),
+      output(context.allocate<std::uint32_t>(count * static_cast<std::size_t>(team.size()))),
+      team_(team),
+      stream_(context.make_stream()),
+      count_(count) {}
+
+std::vector<std::uint32_t> CaseBuffers::values(std::uint64_t seed, int place) const {
+  std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(place));
+  std::vector<std::uint32_t> numbers(count_);
+  for (std::uint32_t& number : numbers) number = static_cast<std::uint32_t>(random());
+  return numbers;
+}
+
+void CaseBuffers::set_inputs(std::uint64_t seed) {
+  const auto mine = values(seed, team_.rank());
+  stream_.copy(input.data(), mine.data(), bytes());
+  stream_.fill(shared.data(), 0xee, bytes());
+  stream_.fill(output.data(), 0xff, output.bytes());
+  stream_.synchronize();
+}
+
+std::string CaseBuffers::check(std::uint64_t seed, const std::vector<int>& places) {
+  std::vector<std::uint32_t> found(output.size());
+  stream_.copy(found.data(), output.data(), output.bytes());
+  stream_.synchronize();
+  for (std::size_t part = 0; part < places.size(); ++part) {
+    const auto expected = values(seed, places[part]);
+    for (std::size_t i = 0; i < count_; ++i)
+      if (found[part * count_ + i] != expected[i])
+        return fmt::format("output {} of the part of place {} is {:#x}; expected {:#x}", i,
+                           places[part], found[part * count_ + i], expected[i]);
+  }
+  return {};
+}
+
+}  // namespace iridium

@@ -1,0 +1,42 @@
+// What the cases of the registry share: buffers with values drawn from a seed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "iridium/operations.h"
+
+namespace iridium {
+
+/// The value of `arguments[parameter.name]` as a count, or the parameter's default. Throws
+/// `invalid_argument` for an argument that is no parameter, or no number from 1 up.
+std::size_t count_argument(const Arguments& arguments, const Parameter& parameter);
+
+/// Every member contributes `count` numbers, and ends with everybody's: inputs, outputs, and the
+/// comparison.
+class CaseBuffers {
+ public:
+  CaseBuffers(Context& context, const Team& team, std::size_t count);
+
+  void set_inputs(std::uint64_t seed);
+  /// The first difference from what members `places` contributed, in this order.
+  std::string check(std::uint64_t seed, const std::vector<int>& places);
+
+  std::size_t count() const { return count_; }
+  std::size_t bytes() const { return count_ * sizeof(std::uint32_t); }
+
+  SymmetricArray<std::uint32_t> input;   ///< count
+  SymmetricArray<std::uint32_t> shared;  ///< count: for peers
+  SymmetricArray<std::uint32_t> output;  ///< count per member
+
+ private:
+  std::vector<std::uint32_t> values(std::uint64_t seed, int place) const;
+
+  Team team_;
+  Stream stream_;
+  std::size_t count_;
+};
+
+}  // namespace iridium

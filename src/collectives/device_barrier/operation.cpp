@@ -1,0 +1,58 @@
+#include "collectives/device_barrier/operation.h"
+
+#include <numeric>
+
+#include "collectives/case_buffers.h"
+#include "iridium/device_barrier.h"
+
+namespace iridium {
+namespace {
+
+const Parameter count_parameter = {"count", {"1000", "1"}};
+
+/// Every member writes its own array and, after a barrier, reads everybody's; a second barrier keeps
+/// a fast member's next launch away from them.
+class BarrierCase final : public OperationCase {
+ public:
+  BarrierCase(Context& context, const Team& team, std::size_t count)
+      : team_(team), buffers_(context, team, count) {}
+
+  void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
+
+  void launch(StreamRef& stream) override {
+    stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
+    device_barrier(stream, team_);
+    for (int place = 0; place < team_.size(); ++place) {
+      const auto part = static_cast<std::size_t>(place);
+      stream.copy(buffers_.output.data() + part * buffers_.count(),
+                  buffers_.shared.at(team_.ranks()[part]), buffers_.bytes());
+    }
+    device_barrier(stream, team_);
+  }
+
+  std::string check(std::uint64_t seed) override {
+    std::vector<int> everyone(static_cast<std::size_t>(team_.size()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    return buffers_.check(seed, everyone);
+  }
+
+  std::size_t bytes() const override { return buffers_.output.bytes(); }
+
+ private:
+  Team team_;
+  CaseBuffers buffers_;
+};
+
+}  // namespace
+
+Operation device_barrier_operation() {
+  return {"device_barrier",
+          "a barrier between streams: writes before it are seen after it",
+          {count_parameter},
+          [](Context& context, const Team& team, const Arguments& arguments) {
+            return std::make_unique<BarrierCase>(context, team,
+                                                 count_argument(arguments, count_parameter));
+          }};
+}
+
+}  // namespace iridium

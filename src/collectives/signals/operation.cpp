@@ -1,0 +1,111 @@
+#include "collectives/signals/operation.h"
+
+#include <numeric>
+
+#include "collectives/case_buffers.h"
+#include "iridium/signals.h"
+
+namespace iridium {
+namespace {
+
+const Parameter count_parameter = {"count", {"1000", "1", "100000"}};
+
+SymmetricArray<std::uint32_t> make_flags(Context& context, std::size_t count) {
+  auto flags = context.allocate<std::uint32_t>(count);
+  Stream stream = context.make_stream();
+  stream.fill(flags.data(), 0, flags.bytes());
+  stream.synchronize();
+  // No member signals before every flag is zero.
+  context.barrier();
+  return flags;
+}
+
+/// Every member puts its numbers to the next one in a ring, and takes those of the one before; a
+/// signal back allows the next launch.
+class RingCase final : public OperationCase {
+ public:
+  RingCase(Context& context, const Team& team, std::size_t count)
+      : team_(team), buffers_(context, team, count), flags_(make_flags(context, 2)) {}
+
+  void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
+
+  void launch(StreamRef& stream) override {
+    std::uint32_t* const arrived = flags_.data();
+    std::uint32_t* const taken = flags_.data() + 1;
+    put_signal(stream, team_, buffers_.shared.data(), buffers_.input.data(), buffers_.bytes(),
+               next(), arrived, 1, SignalOp::add);
+    wait(stream, team_, arrived, 1, {.consume = true, .from = previous()});
+    stream.copy(buffers_.output.data(), buffers_.shared.data(), buffers_.bytes());
+    signal(stream, team_, taken, previous(), 1, SignalOp::add);
+    wait(stream, team_, taken, 1, {.consume = true, .from = next()});
+  }
+
+  std::string check(std::uint64_t seed) override { return buffers_.check(seed, {previous()}); }
+  std::size_t bytes() const override { return buffers_.bytes(); }
+
+ private:
+  int next() const { return (team_.rank() + 1) % team_.size(); }
+  int previous() const { return (team_.rank() + team_.size() - 1) % team_.size(); }
+
+  Team team_;
+  CaseBuffers buffers_;
+  SymmetricArray<std::uint32_t> flags_;
+};
+
+/// Every member tells all others that its numbers are there, takes everybody's, and tells them that
+/// it has.
+class AllCase final : public OperationCase {
+ public:
+  AllCase(Context& context, const Team& team, std::size_t count)
+      : team_(team),
+        buffers_(context, team, count),
+        flags_(make_flags(context, 2 * static_cast<std::size_t>(team.size()))) {}
+
+  void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
+
+  void launch(StreamRef& stream) override {
+    std::uint32_t* const ready = flags_.data();
+    std::uint32_t* const done = flags_.data() + team_.size();
+    stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
+    signal_all(stream, team_, ready, 1, SignalOp::add);
+    wait_all(stream, team_, ready, 1, {.consume = true});
+    for (std::size_t place = 0; place < team_.ranks().size(); ++place)
+      stream.copy(buffers_.output.data() + place * buffers_.count(),
+                  buffers_.shared.at(team_.ranks()[place]), buffers_.bytes());
+    signal_all(stream, team_, done, 1, SignalOp::add);
+    wait_all(stream, team_, done, 1, {.consume = true});
+  }
+
+  std::string check(std::uint64_t seed) override {
+    std::vector<int> everyone(static_cast<std::size_t>(team_.size()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    return buffers_.check(seed, everyone);
+  }
+  std::size_t bytes() const override { return buffers_.output.bytes(); }
+
+ private:
+  Team team_;
+  CaseBuffers buffers_;
+  SymmetricArray<std::uint32_t> flags_;
+};
+
+template <class Case>
+std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
+                                       const Arguments& arguments) {
+  return std::make_unique<Case>(context, team, count_argument(arguments, count_parameter));
+}
+
+}  // namespace
+
+std::vector<Operation> signal_operations() {
+  return {{"put_signal",
+           "data, then a signal, to the next member of a ring; signal and wait back",
+           {count_parameter},
+           prepare<RingCase>},
+          {"signal_all",
+           "every member signals all others and waits for all",
+           {count_parameter},
+           prepare<AllCase>}};
+}
+
+}  // namespace iridium
