@@ -1,6 +1,5 @@
-#include <fmt/format.h>
+#include <string>
 
-#include "base/text.h"
 #include "collectives/signals/kernels.h"
 #include "iridium/signals.h"
 #include "runtime/team_launch.h"
@@ -63,7 +62,7 @@ void put_signal(StreamRef& stream, const Team& team, void* to, const void* from,
   detail::Access::team(team)->require_symmetric("put_signal", to, bytes);
   if (from == nullptr && bytes > 0)
     throw Error(Errc::invalid_argument,
-                fmt::format("put_signal: a null pointer with {}", format_bytes(bytes)));
+                "put_signal: a null pointer with " + std::to_string(bytes) + " bytes");
   if (bytes > max_block_copy_bytes) {
     const int rank = team.ranks()[static_cast<std::size_t>(place)];
     stream.copy(detail::Access::team(team)->core().heap().translate(to, rank), from, bytes);
