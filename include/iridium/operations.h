@@ -18,8 +18,8 @@ class OperationCase {
  public:
   virtual ~OperationCase() = default;
 
-  /// Gives the inputs new values, drawn from `seed`, and makes old outputs recognisable. Waits. Every
-  /// rank passes the same seed, while no launch is running on any.
+  /// Gives the inputs new values, drawn from `seed`, and makes old outputs recognisable. Waits.
+  /// Every rank passes the same seed, while no launch is running on any.
   virtual void set_inputs(std::uint64_t seed) = 0;
   /// Submits the operation. Collective over the team; can be captured.
   virtual void launch(StreamRef& stream) = 0;

@@ -1,11 +1,11 @@
 // Signals between the streams of a team; the functions of the same names for kernels are in
 // device/signal.h.
 //
-// Flags are 32-bit words of a symmetric array. `flag` and `flags` are this rank's addresses of them,
-// also where a peer's are meant. Calls return at once and can be captured; a captured call has the
-// same value at every replay, so replays want `SignalOp::add` and `WaitOptions::consume`. All throw
-// `not_a_member` on other ranks, `invalid_argument` for flags off the heap or a place that does not
-// exist, and the reason when the team has failed.
+// Flags are 32-bit words of a symmetric array. `flag` and `flags` are this rank's addresses of
+// them, also where a peer's are meant. Calls return at once and can be captured; a captured call
+// has the same value at every replay, so replays want `SignalOp::add` and `WaitOptions::consume`.
+// All throw `not_a_member` on other ranks, `invalid_argument` for flags off the heap or a place
+// that does not exist, and the reason when the team has failed.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct WaitOptions {
 void signal(StreamRef& stream, const Team& team, std::uint32_t* flag, int place,
             std::uint32_t value, SignalOp op = SignalOp::set);
 
-/// Later work of the stream runs when this rank's flag satisfies `value`; it sees what the signaller
-/// had written. Expires with the context's timeout, which fails the team.
+/// Later work of the stream runs when this rank's flag satisfies `value`; it sees what the
+/// signaller had written. Expires with the context's timeout, which fails the team.
 void wait(StreamRef& stream, const Team& team, std::uint32_t* flag, std::uint32_t value,
           const WaitOptions& options = {});
 
@@ -42,8 +42,8 @@ void signal_all(StreamRef& stream, const Team& team, std::uint32_t* flags, std::
 void wait_all(StreamRef& stream, const Team& team, std::uint32_t* flags, std::uint32_t value,
               const WaitOptions& options = {});
 
-/// Copies `bytes` bytes from `from`, any memory of this rank, to where the member at `place` has its
-/// counterpart of `to`, then signals its flag.
+/// Copies `bytes` bytes from `from`, any memory of this rank, to where the member at `place` has
+/// its counterpart of `to`, then signals its flag.
 void put_signal(StreamRef& stream, const Team& team, void* to, const void* from, std::size_t bytes,
                 int place, std::uint32_t* flag, std::uint32_t value, SignalOp op = SignalOp::set);
 

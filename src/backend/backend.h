@@ -167,8 +167,8 @@ struct BackendRequest {
   std::optional<int> device = {};        ///< default: the rank modulo the number of devices
   Placement placement = Placement::device;
   int rank = 0;
-  bool split_blocks = false;                          ///< see `ContextOptions`
-  std::optional<std::uint64_t> schedule_seed = {};    ///< see `ContextOptions`
+  bool split_blocks = false;                        ///< see `ContextOptions`
+  std::optional<std::uint64_t> schedule_seed = {};  ///< see `ContextOptions`
 };
 
 /// Throws `unsupported` with the reason when the backend asked for is off.

@@ -47,7 +47,8 @@ std::vector<BackendInfo> describe_backends() {
 std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
   Schedule schedule = {.split = request.split_blocks, .seed = request.schedule_seed};
   // Ranks that share a seed would stall at the same places.
-  if (schedule.seed) *schedule.seed = *schedule.seed * 1'000'003 + static_cast<unsigned>(request.rank) * 1009u;
+  if (schedule.seed)
+    *schedule.seed = *schedule.seed * 1'000'003 + static_cast<unsigned>(request.rank) * 1009u;
   if (!request.kind)
     return why_no_cuda().empty() ? make_cuda_backend(request) : make_host_backend(schedule);
   switch (*request.kind) {

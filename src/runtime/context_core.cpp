@@ -156,9 +156,9 @@ std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Con
 void ContextCore::launch(detail::StreamImpl& stream, Grid grid, const detail::KernelEntry& entry,
                          const void* kernel) const {
   if (grid.blocks < 1)
-    throw Error(Errc::invalid_argument,
-                fmt::format("launch of {} with {} blocks: expected at least 1", entry.name,
-                            grid.blocks));
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("launch of {} with {} blocks: expected at least 1", entry.name, grid.blocks));
   if (grid.resident) backend_->check_resident(entry, grid.blocks);
   stream.launch_kernel(entry, kernel, grid.blocks);
 }

@@ -12,9 +12,9 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
   for (std::size_t place = 0; place < ranks.size(); ++place)
     if ((record.missing >> place & 1) != 0) missing.push_back(ranks[place]);
   const std::size_t reporter = record.reporter < ranks.size() ? record.reporter : 0;
-  const std::string where = fmt::format("in {} (block {}, step {} of {}), as rank {} saw it",
-                                        record.operation, record.block, record.step, team,
-                                        ranks[reporter]);
+  const std::string where =
+      fmt::format("in {} (block {}, step {} of {}), as rank {} saw it", record.operation,
+                  record.block, record.step, team, ranks[reporter]);
   switch (record.kind) {
     case FaultKind::timeout: {
       const std::string who = missing.empty() ? "a signal" : list_ranks(missing);
@@ -40,8 +40,9 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
                           record.expected),
               {ranks[reporter]}};
     default:
-      return {Errc::protocol, fmt::format("a fault record of unknown kind {} {}",
-                                          static_cast<unsigned>(record.kind), where),
+      return {Errc::protocol,
+              fmt::format("a fault record of unknown kind {} {}",
+                          static_cast<unsigned>(record.kind), where),
               {}};
   }
 }

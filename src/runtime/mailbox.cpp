@@ -82,10 +82,10 @@ std::optional<Fault> Mailbox::fault_of(const Channel& channel) {
   for (const int member : channel.members) {
     const Peer& peer = peers_[static_cast<std::size_t>(member)];
     if (peer.presence == Presence::lost)
-      return Fault{Errc::peer_lost,
-                   fmt::format("lost rank {}, a member of {}: {}", member, channel.name,
-                               peer.reason),
-                   {member}};
+      return Fault{
+          Errc::peer_lost,
+          fmt::format("lost rank {}, a member of {}: {}", member, channel.name, peer.reason),
+          {member}};
   }
   return std::nullopt;
 }

@@ -97,8 +97,7 @@ void TeamState::check() const {
 
 void TeamState::throw_device_fault() const {
   if (std::atomic_ref(status_->failed).load(std::memory_order_acquire) == 0) return;
-  const Fault fault =
-      describe(status_->fault, channel_.members, channel_.name, core_->timeout());
+  const Fault fault = describe(status_->fault, channel_.members, channel_.name, core_->timeout());
   core_->mailbox().fail(channel_, fault);
   throw fault.error();
 }
@@ -131,8 +130,9 @@ void TeamState::require_symmetric(const char* call, const void* address, std::si
 
 void TeamState::require_place(const char* call, int place) const {
   if (place < 0 || place >= static_cast<int>(ranks().size()))
-    throw Error(Errc::invalid_argument, fmt::format("{}: place {} does not exist: {} has {} members",
-                                                    call, place, name(), ranks().size()));
+    throw Error(Errc::invalid_argument,
+                fmt::format("{}: place {} does not exist: {} has {} members", call, place, name(),
+                            ranks().size()));
 }
 
 std::vector<Contribution> TeamState::exchange(const std::string& call, Bytes mine) {

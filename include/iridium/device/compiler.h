@@ -9,7 +9,8 @@
 #define IR_DEVICE
 #endif
 
-/// Set while code for an NVIDIA GPU is generated; not while nvcc compiles the host's half of a file.
+/// Set while code for an NVIDIA GPU is generated; not while nvcc compiles the host's half of a
+/// file.
 #if defined(__CUDA_ARCH__)
 #define IR_ON_CUDA 1
 #else

@@ -78,8 +78,8 @@ struct CudaEntry {
     return cudaFuncGetAttributes(&attributes, run_on_cuda<Kernel, threads>);
   }
   static int fit(int& blocks_per_processor) {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        &blocks_per_processor, run_on_cuda<Kernel, threads>, threads, 0);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_processor,
+                                                         run_on_cuda<Kernel, threads>, threads, 0);
   }
 };
 #else
@@ -91,14 +91,10 @@ const KernelEntry& kernel_entry() {
   static_assert(std::is_trivially_copyable_v<Kernel>, "kernels are copied to where they run");
   static_assert(sizeof(Kernel) <= 4000, "a kernel's value fits a GPU's launch arguments");
   static constexpr KernelEntry entry = {
-      kernel_name<Kernel>(),
-      sizeof(Kernel),
-      threads_of(&Kernel::operator()),
+      kernel_name<Kernel>(),      sizeof(Kernel),           threads_of(&Kernel::operator()),
       &run_on_host<Kernel>,
 #if defined(__CUDACC__)
-      &CudaEntry<Kernel>::launch,
-      &CudaEntry<Kernel>::load,
-      &CudaEntry<Kernel>::fit,
+      &CudaEntry<Kernel>::launch, &CudaEntry<Kernel>::load, &CudaEntry<Kernel>::fit,
 #else
       nullptr,
       nullptr,

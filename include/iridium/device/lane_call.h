@@ -101,11 +101,10 @@ class LaneCall {
   IR_DEVICE bool take_step(std::uint64_t& step) {
     Seat* const seat = block_.seat();
     if (block_.thread() < lane_.peers().size())
-      counter_ =
-          target::load<Order::relaxed, Scope::device>(seat, lane_.counter(block_.index()));
+      counter_ = target::load<Order::relaxed, Scope::device>(seat, lane_.counter(block_.index()));
     if (!block_.is_leader()) return false;
-    const auto calls = target::fetch_add<Order::relaxed, Scope::device>(
-        seat, &lane_.state()->calls, std::uint64_t{1});
+    const auto calls = target::fetch_add<Order::relaxed, Scope::device>(seat, &lane_.state()->calls,
+                                                                        std::uint64_t{1});
     const bool failed = detail::has_failed(block_, lane_);
     step = calls >> 32;
     step_ = static_cast<std::uint32_t>(step);
@@ -132,8 +131,7 @@ class LaneCall {
       target::store<Order::release, Scope::system>(seat, peers.at(flags + peers.rank(), peer),
                                                    expected);
     // Ended by the same store of the same block on each peer.
-    for (int peer = block_.thread(); peer < peers.size() && !failed;
-         peer += block_.thread_count())
+    for (int peer = block_.thread(); peer < peers.size() && !failed; peer += block_.thread_count())
       failed = detail::poll(block_, lane_, [&] {
                  return detail::has_reached(
                      target::load<Order::acquire, Scope::system>(seat, flags + peer), expected);

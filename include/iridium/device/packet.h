@@ -8,8 +8,8 @@
 
 namespace iridium {
 
-/// Eight bytes of payload and the call's tag, twice: each half is accepted on its own tag, so a torn
-/// packet is never taken for a whole one, and no payload value means "empty".
+/// Eight bytes of payload and the call's tag, twice: each half is accepted on its own tag, so a
+/// torn packet is never taken for a whole one, and no payload value means "empty".
 struct Packet {
   std::uint32_t data[2];
 };
@@ -41,14 +41,14 @@ template <int Threads>
   // Ended by the source's `send_packet` of the same call.
   return detail::poll(call.block(), lane, [&] {
            const target::Pair pair = target::load_pair(call.block().seat(), from);
-           packet = {{static_cast<std::uint32_t>(pair.first),
-                      static_cast<std::uint32_t>(pair.second)}};
+           packet = {
+               {static_cast<std::uint32_t>(pair.first), static_cast<std::uint32_t>(pair.second)}};
            return pair.first >> 32 == tag && pair.second >> 32 == tag;
          }) == detail::WaitEnd::arrived;
 }
 
-/// Fails the team after a `receive_packet` that returned false, naming the members whose slot `slot`
-/// is empty. One thread.
+/// Fails the team after a `receive_packet` that returned false, naming the members whose slot
+/// `slot` is empty. One thread.
 template <int Threads>
 IR_DEVICE void explain_packet(const LaneCall<Threads>& call, std::size_t slot,
                               std::uint32_t round = 0) {
@@ -58,8 +58,8 @@ IR_DEVICE void explain_packet(const LaneCall<Threads>& call, std::size_t slot,
   fault.step = call.step();
   fault.expected = tag;
   detail::explain(call.block(), lane, fault, [&](int source, std::uint32_t& seen) {
-    const target::Pair pair = target::load_pair(
-        call.block().seat(), lane.packets(call.parity(round), source) + slot);
+    const target::Pair pair =
+        target::load_pair(call.block().seat(), lane.packets(call.parity(round), source) + slot);
     seen = static_cast<std::uint32_t>(pair.first >> 32);
     return seen != tag || pair.second >> 32 != tag;
   });

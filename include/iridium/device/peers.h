@@ -8,7 +8,8 @@
 
 namespace iridium {
 
-/// Translates addresses between the members' segments. Members are named by their place in the team.
+/// Translates addresses between the members' segments. Members are named by their place in the
+/// team.
 class Peers {
  public:
   /// `ranks` (null when the members are evenly spaced) lies where kernels of this rank can read it.

@@ -11,11 +11,11 @@ namespace iridium {
 /// scheduler implements it; on a GPU there is none.
 class Seat {
  public:
-  int block = 0;        ///< index in the grid
-  int blocks = 1;       ///< of the grid
-  int thread = 0;       ///< index in the block
-  int threads = 1;      ///< of the block: 1, or more in split mode
-  bool watched = false; ///< the scheduler wants to hear of accesses
+  int block = 0;         ///< index in the grid
+  int blocks = 1;        ///< of the grid
+  int thread = 0;        ///< index in the block
+  int threads = 1;       ///< of the block: 1, or more in split mode
+  bool watched = false;  ///< the scheduler wants to hear of accesses
 
   /// Lets other blocks run. `again`: nothing has changed since the last call.
   virtual void pause(bool again) = 0;

@@ -35,8 +35,8 @@ IR_DEVICE inline bool satisfies(std::uint32_t seen, std::uint32_t value, Compare
 }
 }  // namespace detail
 
-/// Sets `flag`, usually a peer's, to `value`, or adds it, after everything the block wrote before: whoever sees
-/// the value sees that too. Block-collective, and contains the block barrier.
+/// Sets `flag`, usually a peer's, to `value`, or adds it, after everything the block wrote before:
+/// whoever sees the value sees that too. Block-collective, and contains the block barrier.
 template <int Threads, Order O = Order::release, Scope S = Scope::system>
 IR_DEVICE void signal(BlockOf<Threads> block, std::uint32_t* flag, std::uint32_t value,
                       SignalOp op = SignalOp::set, OrderTag<O> = {}, ScopeTag<S> = {}) {
@@ -47,8 +47,8 @@ IR_DEVICE void signal(BlockOf<Threads> block, std::uint32_t* flag, std::uint32_t
 
 /// Waits until `flag`, in this rank's memory, satisfies `value`; afterwards the block sees what the
 /// signaller wrote before its signal. `from`: the place of the signaller if known, for the error.
-/// False when the team of `lane` has failed or the wait has expired, which fails it: return from the
-/// kernel. Block-collective.
+/// False when the team of `lane` has failed or the wait has expired, which fails it: return from
+/// the kernel. Block-collective.
 template <int Threads, Order O = Order::acquire, Scope S = Scope::system>
 [[nodiscard]] IR_DEVICE bool wait(BlockOf<Threads> block, const Lane& lane,
                                   const std::uint32_t* flag, std::uint32_t value,
@@ -114,8 +114,7 @@ template <int Threads, Order O = Order::acquire, Scope S = Scope::system>
 /// Block-collective; one block does all of it.
 template <class T, int Threads>
 IR_DEVICE void put_signal(BlockOf<Threads> block, T* to, const T* from, std::size_t count,
-                          std::uint32_t* flag, std::uint32_t value,
-                          SignalOp op = SignalOp::set) {
+                          std::uint32_t* flag, std::uint32_t value, SignalOp op = SignalOp::set) {
   constexpr int elements = Threads * vector_elements<T> * 2;
   for (std::size_t first = 0; first < count; first += elements)
     store(block, to, first, count, load<elements>(block, from, first, count));

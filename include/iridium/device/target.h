@@ -1,5 +1,5 @@
-// The target: all that differs between the machines kernels run on. Every function of a target takes
-// the seat of the caller, which is null on a GPU.
+// The target: all that differs between the machines kernels run on. Every function of a target
+// takes the seat of the caller, which is null on a GPU.
 #pragma once
 
 #include "iridium/device/compiler.h"

@@ -13,7 +13,7 @@ namespace iridium::target {
 inline constexpr std::uint32_t polls_per_check = 256;
 
 template <int Count, int Chunk, int Threads>
-inline constexpr int held_elements = (Count / Chunk + Threads - 1) / Threads* Chunk;
+inline constexpr int held_elements = (Count / Chunk + Threads - 1) / Threads * Chunk;
 
 IR_DEVICE inline int block_index(const Seat*) {
   return static_cast<int>(blockIdx.x);
@@ -157,8 +157,7 @@ IR_DEVICE void load_tile(Seat*, T* elements, const T* from, std::size_t availabl
   for_each_chunk<Count, Chunk, Threads>([&](int place, int held) {
 #pragma unroll
     for (int i = 0; i < Chunk; ++i)
-      elements[held + i] =
-          static_cast<std::size_t>(place + i) < available ? from[place + i] : T();
+      elements[held + i] = static_cast<std::size_t>(place + i) < available ? from[place + i] : T();
   });
 }
 

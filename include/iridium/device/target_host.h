@@ -127,8 +127,8 @@ IR_DEVICE void load_tile(Seat* seat, T* elements, const T* from, std::size_t ava
   point(seat);
   const Slice mine = slice<Count, Chunk>(seat);
   if (seat->threads > 1) std::memset(static_cast<void*>(elements), 0, Count * sizeof(T));
-  const int last = available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available)
-                                                                   : mine.last;
+  const int last =
+      available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available) : mine.last;
   const int full = std::max(last, mine.first);
   std::copy(from + mine.first, from + full, elements + mine.first);
   std::memset(static_cast<void*>(elements + full), 0,
@@ -139,13 +139,13 @@ template <int Count, int Chunk, int Threads, class T>
 IR_DEVICE void store_tile(Seat* seat, T* to, const T* elements, std::size_t available) {
   point(seat);
   const Slice mine = slice<Count, Chunk>(seat);
-  const int last = available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available)
-                                                                   : mine.last;
+  const int last =
+      available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available) : mine.last;
   if (last > mine.first) std::copy(elements + mine.first, elements + last, to + mine.first);
 }
 
-/// Calls `function(place in the tile, index of the element held here)` for every element this thread
-/// holds.
+/// Calls `function(place in the tile, index of the element held here)` for every element this
+/// thread holds.
 template <int Count, int Chunk, int Threads, class Function>
 IR_DEVICE void for_each_held(const Seat* seat, Function function) {
   const Slice mine = slice<Count, Chunk>(seat);

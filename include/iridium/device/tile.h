@@ -8,8 +8,8 @@
 
 namespace iridium {
 
-/// `N` elements in the registers of a block; on a CPU, in an array the compiler vectorises. Thread t
-/// holds chunks t, t + Threads, …, each of `Chunk` elements, so that a full tile moves between
+/// `N` elements in the registers of a block; on a CPU, in an array the compiler vectorises. Thread
+/// t holds chunks t, t + Threads, …, each of `Chunk` elements, so that a full tile moves between
 /// memory and registers in 16-byte accesses whatever the type.
 ///
 /// Made by `load` and by arithmetic on other tiles of the same shape. A kernel wants
@@ -86,18 +86,18 @@ template <Number To, Number T, int N, int Threads, int Chunk>
 // Element by element, as the functions of the same names for numbers: integers wrap, minimum and
 // maximum keep a NaN.
 template <Number T, int N, int Threads, int Chunk>
-[[nodiscard]] IR_DEVICE Tile<T, N, Threads, Chunk> operator+(
-    const Tile<T, N, Threads, Chunk>& a, const Tile<T, N, Threads, Chunk>& b) {
+[[nodiscard]] IR_DEVICE Tile<T, N, Threads, Chunk> operator+(const Tile<T, N, Threads, Chunk>& a,
+                                                             const Tile<T, N, Threads, Chunk>& b) {
   return a.zip(b, [](T x, T y) { return add(x, y); });
 }
 template <Number T, int N, int Threads, int Chunk>
-[[nodiscard]] IR_DEVICE Tile<T, N, Threads, Chunk> operator-(
-    const Tile<T, N, Threads, Chunk>& a, const Tile<T, N, Threads, Chunk>& b) {
+[[nodiscard]] IR_DEVICE Tile<T, N, Threads, Chunk> operator-(const Tile<T, N, Threads, Chunk>& a,
+                                                             const Tile<T, N, Threads, Chunk>& b) {
   return a.zip(b, [](T x, T y) { return subtract(x, y); });
 }
 template <Number T, int N, int Threads, int Chunk>
-[[nodiscard]] IR_DEVICE Tile<T, N, Threads, Chunk> operator*(
-    const Tile<T, N, Threads, Chunk>& a, const Tile<T, N, Threads, Chunk>& b) {
+[[nodiscard]] IR_DEVICE Tile<T, N, Threads, Chunk> operator*(const Tile<T, N, Threads, Chunk>& a,
+                                                             const Tile<T, N, Threads, Chunk>& b) {
   return a.zip(b, [](T x, T y) { return multiply(x, y); });
 }
 template <Number T, int N, int Threads, int Chunk>

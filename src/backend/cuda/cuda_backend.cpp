@@ -172,7 +172,8 @@ class CudaBackend final : public Backend {
   }
 
   int max_blocks() const override {
-    const int threads = attribute(place_.device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    const int threads =
+        attribute(place_.device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
     return std::max(1, resident_share(threads / Block::gpu_threads));
   }
 
@@ -186,10 +187,11 @@ class CudaBackend final : public Backend {
     if (blocks > limit)
       throw Error(
           Errc::invalid_argument,
-          fmt::format("{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
-                      "each of {} processors, shared by {} ranks with {} lanes each, which leaves {}",
-                      blocks, entry.name, entry.threads, place_.device, per_processor,
-                      processors(), ranks_on_device_, lanes_at_once, limit));
+          fmt::format(
+              "{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
+              "each of {} processors, shared by {} ranks with {} lanes each, which leaves {}",
+              blocks, entry.name, entry.threads, place_.device, per_processor, processors(),
+              ranks_on_device_, lanes_at_once, limit));
   }
 
   void prepare(const detail::KernelEntry& entry) override {
@@ -224,10 +226,11 @@ class CudaBackend final : public Backend {
 
   static void require_cuda(const detail::KernelEntry& entry) {
     if (entry.launch_on_cuda == nullptr)
-      throw Error(Errc::unsupported,
-                  fmt::format("{} has no code for a GPU: the file that launches it was not compiled "
-                              "by nvcc",
-                              entry.name));
+      throw Error(
+          Errc::unsupported,
+          fmt::format("{} has no code for a GPU: the file that launches it was not compiled "
+                      "by nvcc",
+                      entry.name));
   }
 
   int processors() const {

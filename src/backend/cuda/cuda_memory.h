@@ -20,8 +20,8 @@ std::size_t segment_granularity(const CudaPlace& place);
 FileDescriptor create_cuda_segment(const CudaPlace& place, std::size_t bytes);
 std::shared_ptr<Window> open_cuda_window(const CudaPlace& place, int ranks, std::size_t stride);
 
-/// Zeroed host memory that kernels reach at the same address. Freeing it never waits for the device:
-/// it is kept for the next request of the same size.
+/// Zeroed host memory that kernels reach at the same address. Freeing it never waits for the
+/// device: it is kept for the next request of the same size.
 std::shared_ptr<void> allocate_pinned(int device, std::size_t bytes);
 
 }  // namespace iridium

@@ -202,8 +202,8 @@ BlockScheduler::Occupant& BlockScheduler::choose() {
     next_ = draw(ready_.size());
     Occupant& occupant = *ready_[next_];
     // A turn that falls to one who stalls is lost.
-    TurnNumber& stalled = occupant.stalled_turns.get() > 0 ? occupant.stalled_turns
-                                                          : occupant.grid().stalled_turns;
+    TurnNumber& stalled =
+        occupant.stalled_turns.get() > 0 ? occupant.stalled_turns : occupant.grid().stalled_turns;
     if (stalled.get() == 0) return occupant;
     stalled.set(stalled.get() - 1);
   }

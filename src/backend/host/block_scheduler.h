@@ -42,10 +42,10 @@ struct RunningGrid {
   int blocks = 0;
   int rank = 0;  ///< for observers
 
-  int started = 0;                    ///< blocks
-  int finished = 0;                   ///< blocks
-  TurnNumber stalled_turns;           ///< the whole grid loses them
-  std::exception_ptr failure = {};    ///< what the first block threw
+  int started = 0;                  ///< blocks
+  int finished = 0;                 ///< blocks
+  TurnNumber stalled_turns;         ///< the whole grid loses them
+  std::exception_ptr failure = {};  ///< what the first block threw
   bool done() const { return finished == blocks; }
 };
 
@@ -95,12 +95,12 @@ class BlockScheduler {
   const Schedule schedule_;
   BlockObserver* const observer_;
   TurnNumber random_;
-  std::vector<RunningGrid*> grids_;                    ///< with blocks not started yet
-  std::vector<std::unique_ptr<Occupant>> occupants_;   ///< all
+  std::vector<RunningGrid*> grids_;                   ///< with blocks not started yet
+  std::vector<std::unique_ptr<Occupant>> occupants_;  ///< all
   std::vector<Occupant*> free_;
-  std::vector<Occupant*> ready_;                       ///< started and not finished
+  std::vector<Occupant*> ready_;  ///< started and not finished
   std::vector<std::unique_ptr<SharedBlock>> free_blocks_;
-  std::size_t next_ = 0;                               ///< in `ready_`
+  std::size_t next_ = 0;  ///< in `ready_`
   TurnNumber idle_turns_;
   TurnNumber contenders_;  ///< fibers ready, and grids with blocks to start
 };

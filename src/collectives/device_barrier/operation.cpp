@@ -10,8 +10,8 @@ namespace {
 
 const Parameter count_parameter = {"count", {"1000", "1"}};
 
-/// Every member writes its own array and, after a barrier, reads everybody's; a second barrier keeps
-/// a fast member's next launch away from them.
+/// Every member writes its own array and, after a barrier, reads everybody's; a second barrier
+/// keeps a fast member's next launch away from them.
 class BarrierCase final : public OperationCase {
  public:
   BarrierCase(Context& context, const Team& team, std::size_t count)

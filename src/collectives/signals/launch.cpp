@@ -25,9 +25,8 @@ void signal(StreamRef& stream, const Team& team, std::uint32_t* flag, int place,
             std::uint32_t value, SignalOp op) {
   require_place("signal", team, place);
   require_flags("signal", team, flag, 1);
-  launch_on_team(stream, team, "signal", {}, [&](const Lane& lane) {
-    return Signal{lane.peers(), flag, place, value, op};
-  });
+  launch_on_team(stream, team, "signal", {},
+                 [&](const Lane& lane) { return Signal{lane.peers(), flag, place, value, op}; });
 }
 
 void wait(StreamRef& stream, const Team& team, std::uint32_t* flag, std::uint32_t value,
@@ -42,9 +41,8 @@ void wait(StreamRef& stream, const Team& team, std::uint32_t* flag, std::uint32_
 void signal_all(StreamRef& stream, const Team& team, std::uint32_t* flags, std::uint32_t value,
                 SignalOp op) {
   require_flags("signal_all", team, flags, team.size());
-  launch_on_team(stream, team, "signal_all", {}, [&](const Lane& lane) {
-    return SignalAll{lane.peers(), flags, value, op};
-  });
+  launch_on_team(stream, team, "signal_all", {},
+                 [&](const Lane& lane) { return SignalAll{lane.peers(), flags, value, op}; });
 }
 
 void wait_all(StreamRef& stream, const Team& team, std::uint32_t* flags, std::uint32_t value,
@@ -70,8 +68,14 @@ void put_signal(StreamRef& stream, const Team& team, void* to, const void* from,
     return;
   }
   launch_on_team(stream, team, "put_signal", {}, [&](const Lane& lane) {
-    return PutSignal{lane.peers(), static_cast<std::uint8_t*>(to),
-                     static_cast<const std::uint8_t*>(from), bytes, place, flag, value, op};
+    return PutSignal{lane.peers(),
+                     static_cast<std::uint8_t*>(to),
+                     static_cast<const std::uint8_t*>(from),
+                     bytes,
+                     place,
+                     flag,
+                     value,
+                     op};
   });
 }
 
