@@ -46,8 +46,8 @@ struct CallArguments {
 };
 
 /// The kernels are templates of the call, so that tests can plant flaws in a copy of it.
-template <template <int> class Call, int Threads>
-IR_DEVICE std::uint32_t* scratch_of(const Call<Threads>& call, int place, std::uint32_t round) {
+template <class Call>
+IR_DEVICE std::uint32_t* scratch_of(const Call& call, int place, std::uint32_t round) {
   const Lane& lane = call.lane();
   return lane.peers().at(reinterpret_cast<std::uint32_t*>(lane.scratch(call.parity(round))), place);
 }

@@ -88,15 +88,18 @@ Lane Simulation::lane(int rank, int team_index, std::string_view operation) cons
                    operation);
 }
 
-void Simulation::queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
-                       std::vector<std::byte> kernel) {
+std::size_t Simulation::queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
+                              std::vector<std::byte> kernel) {
   auto launch = std::make_unique<Launch>();
   launch->kernel = std::move(kernel);
   launch->grid.entry = &entry;
   launch->grid.kernel = launch->kernel.data();
   launch->grid.blocks = blocks;
   launch->grid.rank = rank;
+  launch->number = spans_.size();
+  spans_.emplace_back();
   streams_[{rank, stream}].push_back(std::move(launch));
+  return spans_.size() - 1;
 }
 
 void Simulation::run() {
@@ -108,7 +111,11 @@ void Simulation::run() {
     turns_.set(turns_.get() + 1);
     more = scheduler_.turn();
     for (auto& [stream, launches] : streams_) {
-      if (launches.empty() || !launches.front()->grid.done()) continue;
+      if (launches.empty()) continue;
+      Span& span = spans_[launches.front()->number];
+      if (span.first == 0 && launches.front()->grid.started > 0) span.first = turns_.get();
+      if (!launches.front()->grid.done()) continue;
+      span.last = turns_.get();
       if (launches.front()->grid.failure && !failure) failure = launches.front()->grid.failure;
       launches.pop_front();
       if (launches.empty()) continue;

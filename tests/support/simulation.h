@@ -43,12 +43,18 @@ class Simulation final : private BlockObserver {
   /// Symmetric memory of `data_bytes` bytes, zero at first.
   std::uint32_t* data(int rank) const;
 
-  /// Queues a kernel on one of the rank's streams.
+  /// The turns in which a launch had blocks running.
+  struct Span {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+
+  /// Queues a kernel on one of the rank's streams; returns its number.
   template <class Kernel>
-  void launch(int rank, int blocks, const Kernel& kernel, int stream = 0) {
+  std::size_t launch(int rank, int blocks, const Kernel& kernel, int stream = 0) {
     const auto* bytes = reinterpret_cast<const std::byte*>(&kernel);
-    queue(rank, stream, blocks, detail::kernel_entry<Kernel, detail::ThisCompiler>(),
-          std::vector<std::byte>(bytes, bytes + sizeof kernel));
+    return queue(rank, stream, blocks, detail::kernel_entry<Kernel, detail::ThisCompiler>(),
+                 std::vector<std::byte>(bytes, bytes + sizeof kernel));
   }
 
   /// Runs everything queued to its end; throws what a block threw.
@@ -59,11 +65,13 @@ class Simulation final : private BlockObserver {
   /// What the rank's host tells kernels; see `LaneStatus::abort`.
   void abort(int rank, int team = 0);
   std::uint64_t turns() const { return turns_.get(); }
+  const Span& span(std::size_t launch) const { return spans_[launch]; }
 
  private:
   struct Launch {
     RunningGrid grid;
     std::vector<std::byte> kernel;
+    std::size_t number = 0;
   };
   struct SimulatedTeam {
     std::vector<int> ranks;
@@ -75,8 +83,8 @@ class Simulation final : private BlockObserver {
     Scope scope = Scope::system;
   };
 
-  void queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
-             std::vector<std::byte> kernel);
+  std::size_t queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
+                    std::vector<std::byte> kernel);
   std::byte* segment(int rank) const;
   int place(const SimulatedTeam& team, int rank) const;
 
@@ -90,6 +98,7 @@ class Simulation final : private BlockObserver {
   std::shared_ptr<std::byte> window_;
   std::vector<SimulatedTeam> teams_;
   std::map<std::pair<int, int>, std::deque<std::unique_ptr<Launch>>> streams_;
+  std::vector<Span> spans_;
   std::map<const void*, LastStore> last_stores_;
   TurnNumber turns_;
   BlockScheduler scheduler_;
