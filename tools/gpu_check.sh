@@ -80,11 +80,14 @@ suite() {
 
 ranks_test=$build/tests/runtime/ranks_test
 cuda_test=$build/tests/backend/cuda/cuda_test
+device_test=$build/tests/device/device_test
 # Threads as ranks are the host backend's; these cases are about the host's own limits and memory.
 not_on_gpu='*threads*:Spawn.*:ContextOptionsTest.*:Lifetime.*:IsSymmetric.*:ControlPlane*:Rendezvous*:Privacy*'
 
 start_mps
 suite cuda "$cuda_test" '*'
+IRIDIUM_BACKEND=cuda suite tiles "$build/tests/device/tile_test" '*'
+IRIDIUM_BACKEND=cuda suite kernels "$device_test" '*-*threads*:HostLanes*:Launch.*'
 IRIDIUM_BACKEND=cuda suite ranks_device "$ranks_test" "*-$not_on_gpu"
 if [[ $extent == full ]]; then
   host_cases="*-$not_on_gpu"

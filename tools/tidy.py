@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ TIDY = "clang-tidy-19"
 FOLDERS = ("src", "cli", "examples", "tests")
 BUILD = ROOT / "build"
 CACHE = BUILD / "lint-cache"
+HOST_COMMANDS = BUILD / "lint-commands"
 FINDING = re.compile(r"^(?=[^\s|]+:\d+:\d+: (?:error|warning): )", re.MULTILINE)
 
 
@@ -62,9 +64,29 @@ def commands():
                 yield path, entry["command"]
 
 
+def as_host_command(entry):
+    """A file that nvcc compiles, as the C++ compiler of a build without CUDA sees it."""
+    words = shlex.split(entry["command"])
+    if pathlib.Path(words[0]).name != "nvcc":
+        return entry
+    kept = [word for word in words if re.match(r"-[DI]|-isystem=", word)]
+    kept = [word.replace("-isystem=", "-isystem") for word in kept]
+    source = entry["file"]
+    command = shlex.join(["c++", "-std=c++20", *kept, "-c", source])
+    return {"directory": entry["directory"], "file": source, "command": command}
+
+
+def write_host_commands():
+    """A compilation database that clang-tidy understands throughout."""
+    entries = json.loads((BUILD / "compile_commands.json").read_text())
+    HOST_COMMANDS.mkdir(parents=True, exist_ok=True)
+    text = json.dumps([as_host_command(entry) for entry in entries])
+    (HOST_COMMANDS / "compile_commands.json").write_text(text)
+
+
 def check(path):
     # GCC's commands may name warnings that clang does not know.
-    command = [TIDY, "-p", str(BUILD), "--quiet", "--extra-arg=-Wno-unknown-warning-option", path]
+    command = [TIDY, "-p", str(HOST_COMMANDS), "--quiet", "--extra-arg=-Wno-unknown-warning-option", path]
     run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     text = run.stdout.decode().strip()
     if run.returncode != 0 and not text:
@@ -74,6 +96,7 @@ def check(path):
 
 def main():
     CACHE.mkdir(parents=True, exist_ok=True)
+    write_host_commands()
     hasher = Hasher()
     keys = {path: hasher.key(path, command) for path, command in commands()}
     if not keys:

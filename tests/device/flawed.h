@@ -111,10 +111,13 @@ struct Flawed {
 };
 
 /// `signal` without the block barrier.
-template <int Threads>
-IR_DEVICE void signal_too_early(BlockOf<Threads> block, std::uint32_t* flag, std::uint32_t value) {
-  target::point(block.seat());
-  if (block.is_leader()) target::store<Order::release, Scope::system>(block.seat(), flag, value);
-}
+struct EarlySignal {
+  template <int Threads>
+  IR_DEVICE void operator()(BlockOf<Threads> block, std::uint32_t* flag,
+                            std::uint32_t value) const {
+    target::point(block.seat());
+    if (block.is_leader()) target::store<Order::release, Scope::system>(block.seat(), flag, value);
+  }
+};
 
 }  // namespace iridium::test

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/flawed.h"
+#include "device/pass_tiles.h"
 #include "device/plans.h"
 #include "support/sanitizers.h"
 #include "support/simulation.h"
@@ -101,41 +102,7 @@ TEST_F(SchedulerControl, AFlagBelowSystemScopeIsRefused) {
   }
 }
 
-/// Rank 0 passes tiles to rank 1, one after another, each announced by a signal.
-template <bool early>
-struct PassTiles {
-  Lane lane;
-  std::uint32_t* data;  ///< a flag for the data, a flag back, then the tile
-  std::uint32_t tiles;
-
-  IR_DEVICE void operator()(BlockOf<64> block) const {
-    constexpr int elements = 64;
-    const Peers& peers = lane.peers();
-    std::uint32_t* const there = data;
-    std::uint32_t* const taken = data + 1;
-    std::uint32_t* const tile = data + 4;
-    std::uint32_t wrong = 0;
-    for (std::uint32_t turn = 1; turn <= tiles; ++turn) {
-      if (peers.rank() == 0) {
-        store(block, peers.at(tile, 1), 0, elements,
-              Tile<std::uint32_t, elements, 64>::filled(turn));
-        if (early)
-          signal_too_early(block, peers.at(there, 1), turn);
-        else
-          signal(block, peers.at(there, 1), turn);
-        if (!wait(block, lane, taken, turn)) return;
-      } else {
-        if (!wait(block, lane, there, turn)) return;
-        if (block.is_leader())
-          for (int i = 0; i < elements; ++i) wrong += tile[i] != turn;
-        signal(block, peers.at(taken, 0), turn);
-      }
-    }
-    if (block.is_leader()) data[2] = wrong;
-  }
-};
-
-template <bool early>
+template <class Signal>
 int count_wrong_tiles(std::uint64_t seeds, bool split) {
   int wrong = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -145,7 +112,7 @@ int count_wrong_tiles(std::uint64_t seeds, bool split) {
     Simulation simulation(options);
     for (const int rank : {0, 1})
       simulation.launch(rank, 1,
-                        PassTiles<early>{simulation.lane(rank), simulation.data(rank), 10});
+                        PassTiles<Signal>{simulation.lane(rank), simulation.data(rank), 0, 10});
     simulation.run();
     wrong += simulation.data(1)[2] != 0;
   }
@@ -153,9 +120,9 @@ int count_wrong_tiles(std::uint64_t seeds, bool split) {
 }
 
 TEST_F(SchedulerControl, ASignalWithoutItsBlockBarrierIsFoundInSplitMode) {
-  EXPECT_GT(count_wrong_tiles<true>(50, true), 25);
-  EXPECT_EQ(count_wrong_tiles<true>(50, false), 0) << "one fiber per block cannot show it";
-  EXPECT_EQ(count_wrong_tiles<false>(200, true), 0);
+  EXPECT_GT(count_wrong_tiles<EarlySignal>(50, true), 25);
+  EXPECT_EQ(count_wrong_tiles<EarlySignal>(50, false), 0) << "one fiber per block cannot show it";
+  EXPECT_EQ(count_wrong_tiles<RightSignal>(200, true), 0);
 }
 
 /// Two calls on one lane, each on a stream of its own.

@@ -55,11 +55,11 @@ std::vector<T> special_values() {
     values.push_back(convert<T>(std::numeric_limits<double>::quiet_NaN()));
   } else {
     using Limits = std::numeric_limits<T>;
-    for (const int value : {0, 1, 2, 3, 100}) {
-      values.push_back(static_cast<T>(value));
-      values.push_back(subtract(T{0}, static_cast<T>(value)));
-      values.push_back(static_cast<T>(Limits::max() - value));
-      values.push_back(static_cast<T>(Limits::min() + value));
+    for (const T value : {T{0}, T{1}, T{2}, T{3}, T{100}}) {
+      values.push_back(value);
+      values.push_back(subtract(T{0}, value));
+      values.push_back(subtract(Limits::max(), value));
+      values.push_back(add(Limits::min(), value));
     }
   }
   return values;
@@ -360,7 +360,7 @@ TYPED_TEST(TileTest, ComputesElementByElement) {
     for (const TileShape shape : plain_shapes)
       for (const TileOp op : {TileOp::filled, TileOp::add, TileOp::subtract, TileOp::multiply,
                               TileOp::minimum, TileOp::maximum, TileOp::map, TileOp::zip})
-        for (const std::size_t missing : {0, 3})
+        for (const std::size_t missing : {std::size_t{0}, std::size_t{3}})
           bench.check({.op = op,
                        .shape = shape,
                        .value = value,

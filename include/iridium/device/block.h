@@ -30,14 +30,11 @@ class BlockOf {
   /// Block-collective.
   IR_DEVICE void sync() const { target::sync(seat_); }
   /// `sync`, and whether any thread passed true. Block-collective.
-  [[nodiscard]] IR_DEVICE bool any(bool mine) const {
-    std::uint64_t word = 0;
-    return target::meet(seat_, mine, word);
-  }
+  [[nodiscard]] IR_DEVICE bool any(bool mine) const { return target::any(seat_, mine); }
   /// `any`, and `word` becomes the leader's on every thread. Block-collective; `sync` before the
   /// next one.
   [[nodiscard]] IR_DEVICE bool any(bool mine, std::uint64_t& word) const {
-    return target::meet(seat_, mine, word);
+    return target::any(seat_, mine, word);
   }
   /// Lets other blocks run, in loops that wait. `again`: nothing has changed since the last call.
   IR_DEVICE void pause(bool again) const { target::pause(seat_, again); }

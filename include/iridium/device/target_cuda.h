@@ -32,10 +32,13 @@ IR_DEVICE int thread_count(const Seat*) {
 IR_DEVICE inline void sync(Seat*) {
   __syncthreads();
 }
-IR_DEVICE inline bool meet(Seat*, bool any, std::uint64_t& word) {
+IR_DEVICE inline bool any(Seat*, bool mine) {
+  return __syncthreads_or(mine) != 0;
+}
+IR_DEVICE inline bool any(Seat*, bool mine, std::uint64_t& word) {
   __shared__ std::uint64_t leader_word;
   if (threadIdx.x == 0) leader_word = word;
-  const bool found = __syncthreads_or(any) != 0;
+  const bool found = __syncthreads_or(mine) != 0;
   word = leader_word;
   return found;
 }

@@ -38,8 +38,12 @@ IR_DEVICE inline void sync(Seat* seat) {
   std::uint64_t word = 0;
   if (seat->threads > 1) seat->meet(false, word);
 }
-IR_DEVICE inline bool meet(Seat* seat, bool any, std::uint64_t& word) {
-  return seat->threads > 1 ? seat->meet(any, word) : any;
+IR_DEVICE inline bool any(Seat* seat, bool mine, std::uint64_t& word) {
+  return seat->threads > 1 ? seat->meet(mine, word) : mine;
+}
+IR_DEVICE inline bool any(Seat* seat, bool mine) {
+  std::uint64_t word = 0;
+  return any(seat, mine, word);
 }
 IR_DEVICE inline void pause(Seat* seat, bool again) {
   seat->pause(again);

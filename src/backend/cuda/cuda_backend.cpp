@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "backend/cuda/cuda_error.h"
@@ -95,6 +96,7 @@ class CudaBackend final : public Backend {
     const CudaScope scope(place_.device);
     check_cuda(cudaInitDevice(place_.device, 0, 0),
                fmt::format("cannot make a CUDA context on GPU {}", place_.device));
+    processors_ = attribute(place_.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     own_stream_ = make_cuda_stream(place_.device);
   }
 
@@ -178,11 +180,7 @@ class CudaBackend final : public Backend {
   }
 
   void check_resident(const detail::KernelEntry& entry, int blocks) const override {
-    require_cuda(entry);
-    const CudaScope scope(place_.device);
-    int per_processor = 0;
-    check_cuda(static_cast<cudaError_t>(entry.fit_on_cuda(per_processor)),
-               fmt::format("cannot size {}", entry.name));
+    const int per_processor = blocks_per_processor(entry);
     const int limit = resident_share(per_processor);
     if (blocks > limit)
       throw Error(
@@ -190,12 +188,12 @@ class CudaBackend final : public Backend {
           fmt::format(
               "{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
               "each of {} processors, shared by {} ranks with {} lanes each, which leaves {}",
-              blocks, entry.name, entry.threads, place_.device, per_processor, processors(),
+              blocks, entry.name, entry.threads, place_.device, per_processor, processors_,
               ranks_on_device_, lanes_at_once, limit));
   }
 
   void prepare(const detail::KernelEntry& entry) override {
-    require_cuda(entry);
+    require_cuda_code(entry);
     const CudaScope scope(place_.device);
     check_cuda(static_cast<cudaError_t>(entry.load_on_cuda()),
                fmt::format("cannot load {}", entry.name));
@@ -224,25 +222,28 @@ class CudaBackend final : public Backend {
     }
   }
 
-  static void require_cuda(const detail::KernelEntry& entry) {
-    if (entry.launch_on_cuda == nullptr)
-      throw Error(
-          Errc::unsupported,
-          fmt::format("{} has no code for a GPU: the file that launches it was not compiled "
-                      "by nvcc",
-                      entry.name));
-  }
-
-  int processors() const {
-    return attribute(place_.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  /// Asked of the driver once per kernel: this is on every launch's path.
+  int blocks_per_processor(const detail::KernelEntry& entry) const {
+    const std::lock_guard lock(fitting_mutex_);
+    const auto known = fitting_.find(&entry);
+    if (known != fitting_.end()) return known->second;
+    require_cuda_code(entry);
+    const CudaScope scope(place_.device);
+    int blocks = 0;
+    check_cuda(static_cast<cudaError_t>(entry.fit_on_cuda(blocks)),
+               fmt::format("cannot size {}", entry.name));
+    return fitting_[&entry] = blocks;
   }
   /// A rank's share, for one lane, of the blocks that fit.
   int resident_share(int per_processor) const {
-    return processors() * per_processor / ranks_on_device_ / lanes_at_once;
+    return processors_ * per_processor / ranks_on_device_ / lanes_at_once;
   }
 
   CudaPlace place_;
+  int processors_ = 0;
   int ranks_on_device_ = 1;
+  mutable std::mutex fitting_mutex_;
+  mutable std::map<const detail::KernelEntry*, int> fitting_;  ///< blocks per processor
   std::shared_ptr<detail::StreamImpl> own_stream_;
 };
 

@@ -93,6 +93,7 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   void launch_kernel(const detail::KernelEntry& entry, const void* kernel, int blocks) override {
+    require_cuda_code(entry);
     const Call call(*this);
     const int status = entry.launch_on_cuda(kernel, blocks, stream_);
     check_cuda(static_cast<cudaError_t>(status), fmt::format("launch of {}", entry.name));
@@ -364,6 +365,14 @@ std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool ow
 }
 
 }  // namespace
+
+void require_cuda_code(const detail::KernelEntry& entry) {
+  if (entry.launch_on_cuda == nullptr)
+    throw Error(Errc::unsupported,
+                fmt::format("{} has no code for a GPU: the file that launches it was not compiled "
+                            "by nvcc",
+                            entry.name));
+}
 
 std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device) {
   const CudaScope scope(device);

@@ -14,6 +14,9 @@ std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device);
 /// another device's.
 std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream);
 
+/// Throws `unsupported` for a kernel whose file nvcc has not compiled.
+void require_cuda_code(const detail::KernelEntry& entry);
+
 /// Whether this thread is inside a function that CUDA called: CUDA allows no calls there.
 bool in_cuda_callback();
 

@@ -1,0 +1,124 @@
+// Launching kernels: what is refused, and what a file that nvcc has not compiled can do.
+#include <gtest/gtest.h>
+
+#include "device/rank_kernels.h"
+#include "support/memory.h"
+#include "support/ranks.h"
+
+namespace iridium::test {
+namespace {
+
+/// Launched from this file, which a C++ compiler compiles.
+struct CountBlocks {
+  std::uint32_t* counter;
+  std::uint32_t* last_index;
+
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    if (!block.is_leader()) return;
+    atomic_add(block, counter, 1u);
+    if (block.index() == block.count() - 1) *last_index = static_cast<std::uint32_t>(block.index());
+  }
+};
+
+struct Throws {
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+#if !IR_ON_CUDA
+    if (block.index() == 1) throw std::runtime_error("block 1 cannot");
+#endif
+  }
+};
+
+IR_SCENARIO(counts_blocks) {
+  Context context(job, {.backend = BackendKind::host});
+  Stream stream = context.make_stream();
+  auto words = context.allocate<std::uint32_t>(2);
+  Memory memory(context);
+  for (const int blocks : {1, 2, 100, 5000}) {
+    memory.write(words, {0, 0});
+    context.launch(stream, blocks, CountBlocks{words.data(), words.data() + 1});
+    context.launch(stream, Grid{.blocks = 1}, CountBlocks{words.data(), words.data() + 1});
+    stream.synchronize();
+    require(memory.read(words.data()) == static_cast<std::uint32_t>(blocks) + 1,
+            "every block ran once");
+  }
+}
+TEST(Launch, RunsEveryBlockOnce) {
+  expect_all_ok(run_ranks(RankKind::processes, "counts_blocks", 1));
+}
+
+IR_SCENARIO(refused_launches) {
+  Context context(job);
+  Stream stream = context.make_stream();
+  for (const int blocks : {0, -1}) {
+    const Error error = require_error(Errc::invalid_argument, {},
+                                      [&] { launch_resident(context, stream, blocks); });
+    require(std::string(error.what()).find(std::to_string(blocks)) != std::string::npos,
+            error.what());
+  }
+  launch_resident(context, stream, 1);
+  stream.synchronize();
+}
+TEST(Launch, RefusesEmptyGrids) {
+  expect_all_ok(run_ranks(RankKind::processes, "refused_launches", 1));
+}
+
+IR_SCENARIO(throwing_block) {
+  Context context(job, {.backend = BackendKind::host});
+  Stream stream = context.make_stream();
+  context.launch(stream, 3, Throws());
+  const Error error = require_error(Errc::stream_failed, {}, [&] { stream.synchronize(); });
+  require(std::string(error.what()).find("block 1 cannot") != std::string::npos, error.what());
+  context.launch(stream, 1, Throws());
+  stream.synchronize();
+}
+TEST(Launch, ABlockThatThrowsFailsTheStreamOnce) {
+  expect_all_ok(run_ranks(RankKind::processes, "throwing_block", 1));
+}
+
+/// Cases that need a GPU.
+class GpuLaunch : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const BackendInfo& backend : describe_backends())
+      if (backend.kind == BackendKind::cuda && backend.available) return;
+    GTEST_SKIP() << "no GPU";
+  }
+};
+
+IR_SCENARIO(gpu_launch_without_nvcc) {
+  Context context(job, {.backend = BackendKind::cuda});
+  Stream stream = context.make_stream();
+  auto words = context.allocate<std::uint32_t>(2);
+  const auto launch = [&] {
+    context.launch(stream, 1, CountBlocks{words.data(), words.data() + 1});
+  };
+  const Error error = require_error(Errc::unsupported, {}, launch);
+  require(std::string(error.what()).find("nvcc") != std::string::npos &&
+              std::string(error.what()).find("CountBlocks") != std::string::npos,
+          error.what());
+  require_error(Errc::unsupported, {}, [&] { context.prepare<CountBlocks>(); });
+  launch_resident(context, stream, 1);
+  stream.synchronize();
+}
+TEST_F(GpuLaunch, FromAFileThatNvccHasNotCompiledIsAClearError) {
+  expect_all_ok(run_ranks(RankKind::processes, "gpu_launch_without_nvcc", 1));
+}
+
+IR_SCENARIO(too_many_resident_blocks) {
+  Context context(job, {.backend = BackendKind::cuda});
+  Stream stream = context.make_stream();
+  const int fitting = context.world().max_blocks();
+  launch_resident(context, stream, std::min(fitting, 8));
+  const Error error =
+      require_error(Errc::invalid_argument, {}, [&] { launch_resident(context, stream, 100'000); });
+  for (const char* part : {"100000 blocks", "512 threads", "processors", "ranks", "leaves"})
+    require(std::string(error.what()).find(part) != std::string::npos, error.what());
+  stream.synchronize();
+}
+TEST_F(GpuLaunch, RefusesGridsThatCannotBeResidentWithTheNumbers) {
+  for (const int ranks : {1, 4})
+    expect_all_ok(run_ranks(RankKind::processes, "too_many_resident_blocks", ranks));
+}
+
+}  // namespace
+}  // namespace iridium::test

@@ -1,0 +1,79 @@
+#include "device/rank_kernels.h"
+
+#include "device/pass_tiles.h"
+
+namespace iridium::test {
+namespace {
+
+template <int Threads>
+IR_DEVICE void spend(BlockOf<Threads> block, std::uint64_t nanoseconds) {
+  const std::uint64_t start = block.nanoseconds();
+  while (block.nanoseconds() - start < nanoseconds) block.pause(true);
+}
+
+struct HoldLane {
+  Lane lane;
+  std::uint64_t nanoseconds;
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    LaneCall call(lane, block);
+    if (!call.enter()) return;
+    spend(block, nanoseconds);
+    call.leave();
+  }
+};
+
+struct Delay {
+  std::uint64_t nanoseconds;
+  IR_DEVICE void operator()(BlockOf<64> block) const { spend(block, nanoseconds); }
+};
+
+struct Nothing {
+  IR_DEVICE void operator()(Block) const {}
+};
+
+std::uint64_t count_nanoseconds(std::chrono::milliseconds time) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+}
+
+}  // namespace
+
+void prepare_kernels(const Context& context) {
+  context.prepare<HoldLane>();
+  context.prepare<Delay>();
+  context.prepare<PassTiles<>>();
+  context.prepare<PacketSum>();
+  context.prepare<StagedSum<LaneCall>>();
+  context.prepare<StagedBroadcast<LaneCall>>();
+  context.prepare<PullGather<LaneCall>>();
+  context.prepare<PushGather<LaneCall>>();
+  context.prepare<ManyBarriers<LaneCall>>();
+}
+
+void launch_call(const Context& context, StreamRef& stream, const Lane& lane,
+                 const PlannedCall& call, std::uint32_t* data) {
+  with_kernel<LaneCall>(call, lane, data, [&](const auto& kernel) {
+    context.launch(stream, Grid{.blocks = call.blocks, .resident = true}, kernel);
+  });
+}
+
+void launch_pass_tiles(const Context& context, StreamRef& stream, const Lane& lane,
+                       std::uint32_t* data, std::uint32_t first, std::uint32_t tiles) {
+  context.launch(stream, 1, PassTiles<>{lane, data, first, tiles});
+}
+
+void launch_hold_lane(const Context& context, StreamRef& stream, const Lane& lane, int blocks,
+                      std::chrono::milliseconds time) {
+  context.launch(stream, Grid{.blocks = blocks, .resident = true},
+                 HoldLane{lane, count_nanoseconds(time)});
+}
+
+void launch_delay(const Context& context, StreamRef& stream, std::chrono::milliseconds time) {
+  context.launch(stream, 1, Delay{count_nanoseconds(time)});
+}
+
+void launch_resident(const Context& context, StreamRef& stream, int blocks) {
+  context.launch(stream, Grid{.blocks = blocks, .resident = true}, Nothing());
+}
+
+}  // namespace iridium::test

@@ -1,0 +1,160 @@
+// What kernels do when a wait does not end well.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "device/lane_kernels.h"
+#include "iridium/device/signal.h"
+#include "support/simulation.h"
+
+namespace iridium::test {
+namespace {
+
+struct Meet {
+  Lane lane;
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    LaneCall call(lane, block);
+    if (call.enter()) call.finish();
+  }
+};
+
+struct WaitFor {
+  Lane lane;
+  std::uint32_t* flag;
+  std::uint32_t value;
+  int from;
+  std::uint32_t* after;  ///< set when the wait was satisfied
+
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    if (wait(block, lane, flag, value, Compare::equal, from) && block.is_leader()) *after = 1;
+  }
+};
+
+SimulationOptions with_ranks(int ranks, std::uint64_t seed = 1) {
+  SimulationOptions options;
+  options.ranks = ranks;
+  options.seed = seed;
+  options.timeout_turns = 20'000;
+  return options;
+}
+
+void expect_same_record(const Simulation& simulation, int ranks) {
+  const auto first = simulation.fault(0);
+  ASSERT_TRUE(first.has_value());
+  for (int rank = 1; rank < ranks; ++rank) {
+    const auto other = simulation.fault(rank);
+    ASSERT_TRUE(other.has_value()) << "rank " << rank;
+    EXPECT_EQ(std::memcmp(&*first, &*other, sizeof *first), 0) << "rank " << rank;
+  }
+}
+
+TEST(SimulatedFaults, ARankThatStaysAwayIsNamedByAll) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Simulation simulation(with_ranks(4, seed));
+    for (int rank = 0; rank < 4; ++rank) {
+      simulation.launch(rank, 2, Meet{simulation.lane(rank, 0, "first")});
+      if (rank != 2) simulation.launch(rank, 3, Meet{simulation.lane(rank, 0, "second")});
+    }
+    simulation.run();
+    // It learns of the fault from its next kernel, which does not wait for anybody.
+    simulation.launch(2, 3, Meet{simulation.lane(2, 0, "second")});
+    simulation.run();
+    expect_same_record(simulation, 4);
+    const FaultRecord fault = *simulation.fault(0);
+    EXPECT_EQ(fault.kind, FaultKind::timeout);
+    EXPECT_EQ(fault.missing, 0b0100u);
+    EXPECT_EQ(fault.step, 1u);
+    EXPECT_EQ(fault.expected, fault.block < 2 ? 2u : 1u);
+    EXPECT_EQ(fault.seen, fault.expected - 1);
+    EXPECT_NE(fault.reporter, 2u);
+    EXPECT_STREQ(fault.operation, "second");
+  }
+}
+
+TEST(SimulatedFaults, AFailedTeamStaysFailedAndItsKernelsDrainAtOnce) {
+  Simulation simulation(with_ranks(2));
+  simulation.launch(0, 1, Meet{simulation.lane(0)});
+  simulation.run();
+  ASSERT_TRUE(simulation.fault(0).has_value());
+  const std::uint64_t before = simulation.turns();
+  for (int i = 0; i < 100; ++i) simulation.launch(0, 4, Meet{simulation.lane(0)});
+  simulation.run();
+  EXPECT_LT(simulation.turns() - before, 20'000u);
+}
+
+TEST(SimulatedFaults, ANewTeamOfTheSameRanksWorks) {
+  Simulation simulation(with_ranks(2));
+  simulation.launch(0, 1, Meet{simulation.lane(0)});
+  simulation.run();
+  const int again = simulation.make_team({0, 1});
+  for (const int rank : {0, 1}) simulation.launch(rank, 1, Meet{simulation.lane(rank, again)});
+  simulation.run();
+  EXPECT_FALSE(simulation.fault(0, again).has_value());
+  EXPECT_FALSE(simulation.fault(1, again).has_value());
+}
+
+TEST(SimulatedFaults, AGridLargerThanTheLaneIsRefused) {
+  Simulation simulation(with_ranks(2));
+  const int limit = simulation.lane(0).max_blocks();
+  for (const int rank : {0, 1}) simulation.launch(rank, limit + 1, Meet{simulation.lane(rank)});
+  simulation.run();
+  expect_same_record(simulation, 2);
+  EXPECT_EQ(simulation.fault(0)->kind, FaultKind::grid_too_large);
+  EXPECT_EQ(simulation.fault(0)->expected, static_cast<std::uint32_t>(limit));
+  EXPECT_EQ(simulation.fault(0)->seen, static_cast<std::uint32_t>(limit) + 1);
+}
+
+TEST(SimulatedFaults, TheHostEndsWaits) {
+  Simulation simulation(with_ranks(2));
+  simulation.abort(0);
+  simulation.launch(0, 2, Meet{simulation.lane(0)});
+  simulation.run();
+  EXPECT_LT(simulation.turns(), 10'000u) << "the wait was not cut short";
+  EXPECT_FALSE(simulation.fault(0).has_value()) << "the host knows the reason already";
+  EXPECT_EQ(simulation.lane(0).state()->abort, std::uint32_t{lane_ended_by_host});
+}
+
+TEST(SimulatedFaults, AWaitNamesItsSignallerWhereItIsKnown) {
+  for (const int from : {1, -1}) {
+    Simulation simulation(with_ranks(2));
+    std::uint32_t* const data = simulation.data(0);
+    data[0] = 6;
+    simulation.launch(0, 1, WaitFor{simulation.lane(0), data, 7, from, data + 1});
+    simulation.run();
+    ASSERT_TRUE(simulation.fault(0).has_value());
+    EXPECT_EQ(simulation.fault(0)->missing, from == 1 ? 0b10u : 0u);
+    EXPECT_EQ(simulation.fault(0)->expected, 7u);
+    EXPECT_EQ(simulation.fault(0)->seen, 6u);
+    EXPECT_EQ(data[1], 0u);
+  }
+}
+
+TEST(SimulatedFaults, AMissingPacketNamesItsSender) {
+  Simulation simulation(with_ranks(3));
+  for (const int rank : {0, 2})
+    simulation.launch(rank, 1,
+                      PacketSum{simulation.lane(rank), {simulation.data(rank), 0, 64, 5, 1, 0}});
+  simulation.run();
+  ASSERT_TRUE(simulation.fault(0).has_value());
+  EXPECT_EQ(simulation.fault(0)->missing, 0b010u);
+}
+
+/// Breaks the rule that a block's threads do the same.
+struct OneThreadLeaves {
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    if (block.thread() == 1) return;
+    block.sync();
+  }
+};
+
+TEST(SimulatedFaults, AThreadThatMissesABlockBarrierIsAnError) {
+  SimulationOptions options = with_ranks(1);
+  options.split = true;
+  Simulation simulation(options);
+  simulation.launch(0, 1, OneThreadLeaves{});
+  EXPECT_THROW(simulation.run(), Error);
+}
+
+}  // namespace
+}  // namespace iridium::test
