@@ -47,8 +47,9 @@ class Team {
   /// The largest grid every member can run.
   int max_blocks() const;
 
-  /// The team's lane, for a kernel of one's own. `operation` is what errors call the kernel. Throws
-  /// the reason when the team has failed. Kernels may use it as long as the team lives.
+  /// The team's lane, for one launch of a kernel of one's own: two launches with the same value
+  /// that overlap may go unnoticed. `operation` is what errors call the kernel. Throws the reason
+  /// when the team has failed. Kernels may use it as long as the team lives.
   Lane lane(std::string_view operation = "kernel") const;
   /// Throws the reason when the team has failed. A kernel cannot throw: after waiting for a stream,
   /// this tells whether the team's work on it is right. Local, and allowed during captures.

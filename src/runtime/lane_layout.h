@@ -20,6 +20,7 @@ struct LanePlace {
   std::size_t stride = 0;      ///< between the segments of neighbouring ranks
   LaneStatus* status = nullptr;
   std::uint64_t timeout_ns = 0;
+  std::uint32_t call_id = 0;  ///< another one for every call
 };
 
 /// The lane as kernels of the member at `place` hold it. `operation` is what faults call the work,

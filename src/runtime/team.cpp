@@ -82,7 +82,8 @@ Lane TeamState::lane(std::string_view operation) const {
                     .stride = core_->heap().stride(),
                     .status = status_.get(),
                     .timeout_ns = static_cast<std::uint64_t>(
-                        std::chrono::nanoseconds(core_->timeout()).count())},
+                        std::chrono::nanoseconds(core_->timeout()).count()),
+                    .call_id = next_call_id_.fetch_add(1, std::memory_order_relaxed)},
                    operation);
 }
 

@@ -1,6 +1,7 @@
 // What a `Team` names.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -53,6 +54,7 @@ class TeamState final : private ChannelWatcher {
   LaneLayout layout_;
   std::shared_ptr<Allocation> lane_;
   std::shared_ptr<LaneStatus> status_;
+  mutable std::atomic<std::uint32_t> next_call_id_ = 1;
 };
 
 }  // namespace iridium::detail

@@ -112,12 +112,11 @@ IR_SCENARIO(two_calls_at_once) {
   Context context(job, {.timeout = std::chrono::seconds(20)});
   prepare_kernels(context);
   Team team = context.make_team(context.world().ranks(), {.name = "shared"});
-  const Lane lane = team.lane("hold");
   Stream one = context.make_stream();
   Stream other = context.make_stream();
-  launch_hold_lane(context, one, lane, 2, std::chrono::milliseconds(300));
+  launch_hold_lane(context, one, team.lane("hold"), 2, std::chrono::milliseconds(300));
   launch_delay(context, other, std::chrono::milliseconds(100));
-  launch_hold_lane(context, other, lane, 1, std::chrono::milliseconds(1));
+  launch_hold_lane(context, other, team.lane("hold"), 1, std::chrono::milliseconds(1));
   one.synchronize();
   other.synchronize();
   const Error error = require_error(Errc::lane_busy, {}, [&] { team.check(); });

@@ -48,7 +48,7 @@ class FlawedCallOf {
     constexpr Order send = flaw == Flaw::no_release ? Order::relaxed : Order::release;
     constexpr Order receive = flaw == Flaw::no_acquire ? Order::relaxed : Order::acquire;
     for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
-      target::store<send, scope>(seat(), peers.at(flags + peers.rank(), peer), expected);
+      target::fetch_add<send, scope>(seat(), peers.at(flags + peers.rank(), peer), 1u);
     for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
       for (bool again = false;
            !detail::has_reached(target::load<receive, scope>(seat(), flags + peer), expected);

@@ -35,11 +35,10 @@ std::string run_plan(const Setup& setup, std::uint64_t seed, std::uint32_t first
   for (int rank = 0; rank < setup.ranks; ++rank) {
     const auto before = plan.data_before(rank, seed);
     std::memcpy(simulation.data(rank), before.data(), before.size() * sizeof before[0]);
-    const Lane lane = simulation.lane(rank);
     for (const PlannedCall& call : plan.calls())
-      with_kernel<LaneCall>(call, lane, simulation.data(rank), [&](const auto& kernel) {
-        simulation.launch(rank, call.blocks, kernel);
-      });
+      with_kernel<LaneCall>(
+          call, simulation.lane(rank), simulation.data(rank),
+          [&](const auto& kernel) { simulation.launch(rank, call.blocks, kernel); });
   }
   simulation.run();
   for (int rank = 0; rank < setup.ranks; ++rank) {

@@ -84,22 +84,20 @@ Lane Simulation::lane(int rank, int team_index, std::string_view operation) cons
                     .base = segment(rank) + team.offset,
                     .stride = stride_,
                     .status = team.status[static_cast<std::size_t>(mine)].get(),
-                    .timeout_ns = options_.timeout_turns * 1000},
+                    .timeout_ns = options_.timeout_turns * 1000,
+                    .call_id = ++calls_},
                    operation);
 }
 
-std::size_t Simulation::queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
-                              std::vector<std::byte> kernel) {
+void Simulation::queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
+                       std::vector<std::byte> kernel) {
   auto launch = std::make_unique<Launch>();
   launch->kernel = std::move(kernel);
   launch->grid.entry = &entry;
   launch->grid.kernel = launch->kernel.data();
   launch->grid.blocks = blocks;
   launch->grid.rank = rank;
-  launch->number = spans_.size();
-  spans_.emplace_back();
   streams_[{rank, stream}].push_back(std::move(launch));
-  return spans_.size() - 1;
 }
 
 void Simulation::run() {
@@ -111,11 +109,7 @@ void Simulation::run() {
     turns_.set(turns_.get() + 1);
     more = scheduler_.turn();
     for (auto& [stream, launches] : streams_) {
-      if (launches.empty()) continue;
-      Span& span = spans_[launches.front()->number];
-      if (span.first == 0 && launches.front()->grid.started > 0) span.first = turns_.get();
-      if (!launches.front()->grid.done()) continue;
-      span.last = turns_.get();
+      if (launches.empty() || !launches.front()->grid.done()) continue;
       if (launches.front()->grid.failure && !failure) failure = launches.front()->grid.failure;
       launches.pop_front();
       if (launches.empty()) continue;

@@ -38,23 +38,17 @@ class Simulation final : private BlockObserver {
 
   /// Another team, with a lane of its own; team 0 is all ranks in order.
   int make_team(const std::vector<int>& ranks);
-  /// The lane of a team as `rank` holds it.
+  /// The lane of a team as `rank` holds it, for one launch.
   Lane lane(int rank, int team = 0, std::string_view operation = "test") const;
   /// Symmetric memory of `data_bytes` bytes, zero at first.
   std::uint32_t* data(int rank) const;
 
-  /// The turns in which a launch had blocks running.
-  struct Span {
-    std::uint64_t first = 0;
-    std::uint64_t last = 0;
-  };
-
-  /// Queues a kernel on one of the rank's streams; returns its number.
+  /// Queues a kernel on one of the rank's streams.
   template <class Kernel>
-  std::size_t launch(int rank, int blocks, const Kernel& kernel, int stream = 0) {
+  void launch(int rank, int blocks, const Kernel& kernel, int stream = 0) {
     const auto* bytes = reinterpret_cast<const std::byte*>(&kernel);
-    return queue(rank, stream, blocks, detail::kernel_entry<Kernel, detail::ThisCompiler>(),
-                 std::vector<std::byte>(bytes, bytes + sizeof kernel));
+    queue(rank, stream, blocks, detail::kernel_entry<Kernel, detail::ThisCompiler>(),
+          std::vector<std::byte>(bytes, bytes + sizeof kernel));
   }
 
   /// Runs everything queued to its end; throws what a block threw.
@@ -65,13 +59,11 @@ class Simulation final : private BlockObserver {
   /// What the rank's host tells kernels; see `LaneStatus::abort`.
   void abort(int rank, int team = 0);
   std::uint64_t turns() const { return turns_.get(); }
-  const Span& span(std::size_t launch) const { return spans_[launch]; }
 
  private:
   struct Launch {
     RunningGrid grid;
     std::vector<std::byte> kernel;
-    std::size_t number = 0;
   };
   struct SimulatedTeam {
     std::vector<int> ranks;
@@ -83,8 +75,8 @@ class Simulation final : private BlockObserver {
     Scope scope = Scope::system;
   };
 
-  std::size_t queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
-                    std::vector<std::byte> kernel);
+  void queue(int rank, int stream, int blocks, const detail::KernelEntry& entry,
+             std::vector<std::byte> kernel);
   std::byte* segment(int rank) const;
   int place(const SimulatedTeam& team, int rank) const;
 
@@ -98,8 +90,8 @@ class Simulation final : private BlockObserver {
   std::shared_ptr<std::byte> window_;
   std::vector<SimulatedTeam> teams_;
   std::map<std::pair<int, int>, std::deque<std::unique_ptr<Launch>>> streams_;
-  std::vector<Span> spans_;
   std::map<const void*, LastStore> last_stores_;
+  mutable std::uint32_t calls_ = 0;
   TurnNumber turns_;
   BlockScheduler scheduler_;
 };

@@ -28,13 +28,13 @@ class BlockOf {
 
   /// Every thread's accesses before it come before every thread's accesses after it.
   /// Block-collective.
-  IR_DEVICE void sync() const { target::sync(seat_); }
+  IR_DEVICE void sync() const { target::sync<Threads>(seat_); }
   /// `sync`, and whether any thread passed true. Block-collective.
-  [[nodiscard]] IR_DEVICE bool any(bool mine) const { return target::any(seat_, mine); }
+  [[nodiscard]] IR_DEVICE bool any(bool mine) const { return target::any<Threads>(seat_, mine); }
   /// `any`, and `word` becomes the leader's on every thread. Block-collective; `sync` before the
   /// next one.
   [[nodiscard]] IR_DEVICE bool any(bool mine, std::uint64_t& word) const {
-    return target::any(seat_, mine, word);
+    return target::any<Threads>(seat_, mine, word);
   }
   /// Lets other blocks run, in loops that wait. `again`: nothing has changed since the last call.
   IR_DEVICE void pause(bool again) const { target::pause(seat_, again); }

@@ -43,7 +43,7 @@ IR_DEVICE WaitEnd poll(BlockOf<Threads> block, const Lane& lane, Arrived arrived
 
 /// Copies the fault to where this rank's host sees it, once. One thread.
 template <int Threads>
-IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
+IR_RARE IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
   Seat* const seat = block.seat();
   LaneStatus* const status = lane.terms().status;
   if (target::load<Order::acquire, Scope::system>(seat, &lane.state()->abort) != lane_has_fault)
@@ -58,7 +58,7 @@ IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
 /// Ends the team with this fault on every member, unless another block has ended it with its own.
 /// One thread.
 template <int Threads>
-IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault) {
+IR_RARE IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault) {
   Seat* const seat = block.seat();
   const Peers& peers = lane.peers();
   LaneState* const mine = lane.state();

@@ -89,7 +89,7 @@ class Lane {
     std::byte* base = nullptr;  ///< of this member's lane
     LaneStatus* status = nullptr;
     std::uint64_t timeout_ns = 0;
-    std::uint32_t operation_id = 0;
+    std::uint32_t call_id = 0;  ///< tells this lane's calls apart where they overlap
     char operation[max_operation_length + 1] = {};
   };
 

@@ -30,8 +30,7 @@ class LaneCall {
   [[nodiscard]] IR_DEVICE bool begin() {
     if (!fits()) return false;
     std::uint64_t word = 0;
-    bool failed = take_step(word);
-    failed = block_.any(failed, word);
+    const bool failed = block_.any(count_in(word), word);
     step_ = static_cast<std::uint32_t>(word);
     return !failed;
   }
@@ -39,9 +38,13 @@ class LaneCall {
   /// Begins, and waits until this block of every member has.
   [[nodiscard]] IR_DEVICE bool enter() {
     if (!fits()) return false;
+    // Members hear of this block before it has read its own words: their waits are the longer ones.
+    arrive();
     std::uint64_t word = 0;
-    const bool failed = take_step(word);
-    const bool arrived = meet(failed, word);
+    const bool failed = count_in(word);
+    // Every thread has read the counter before the leader writes it.
+    block_.sync();
+    const bool arrived = await(failed, word);
     step_ = static_cast<std::uint32_t>(word);
     return arrived;
   }
@@ -49,18 +52,16 @@ class LaneCall {
   /// Waits until this block of every member is here. What any member's block wrote before, this
   /// block sees afterwards.
   [[nodiscard]] IR_DEVICE bool barrier() {
+    arrive();
     std::uint64_t word = step_;
-    return meet(false, word);
+    return await(false, word);
   }
 
   /// Ends the call. Before this, the block has heard from every member something it sent in this
   /// call. `rounds`: how many steps the call took; the same on every block and member.
   IR_DEVICE void finish(std::uint32_t rounds = 1) {
-    if (block_.is_leader())
-      target::store<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index()),
-                                                   counter_);
     block_.sync();
-    if (block_.is_leader()) retire(rounds);
+    if (block_.is_leader()) count_out(rounds);
   }
 
   /// A barrier, and the end of the call: afterwards what members wrote to this rank has arrived,
@@ -98,7 +99,7 @@ class LaneCall {
 
   /// Reads the barrier counter; the leader also counts the block in and learns the step. True when
   /// the team has failed.
-  IR_DEVICE bool take_step(std::uint64_t& step) {
+  IR_DEVICE bool count_in(std::uint64_t& step) {
     Seat* const seat = block_.seat();
     if (block_.thread() < lane_.peers().size())
       counter_ = target::load<Order::relaxed, Scope::device>(seat, lane_.counter(block_.index()));
@@ -118,38 +119,50 @@ class LaneCall {
     return true;
   }
 
-  /// The barrier; also hands the leader's `word` and anybody's `failed` to all threads.
-  IR_DEVICE bool meet(bool failed, std::uint64_t& word) {
+  /// Tells this block of every member that all threads are here, with all they have stored.
+  IR_DEVICE void arrive() {
     Seat* const seat = block_.seat();
     const Peers& peers = lane_.peers();
-    std::uint32_t* const flags = lane_.flags(block_.index());
-    const std::uint32_t expected = ++counter_;
-    // Every thread's stores come before the flags that announce them.
+    std::uint32_t* const mine = lane_.flags(block_.index()) + peers.rank();
     block_.sync();
     target::point(seat);
     for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
-      target::store<Order::release, Scope::system>(seat, peers.at(flags + peers.rank(), peer),
-                                                   expected);
-    // Ended by the same store of the same block on each peer.
-    for (int peer = block_.thread(); peer < peers.size() && !failed; peer += block_.thread_count())
+      target::fetch_add<Order::release, Scope::system>(seat, peers.at(mine, peer), 1u);
+  }
+
+  /// Waits for every member's `arrive`; also hands the leader's `word` and anybody's `failed` to
+  /// all threads.
+  IR_DEVICE bool await(bool failed, std::uint64_t& word) {
+    Seat* const seat = block_.seat();
+    const std::uint32_t* const flags = lane_.flags(block_.index());
+    const std::uint32_t expected = ++counter_;
+    // Not at the end of the call, where the kernel would have to wait for it.
+    if (block_.is_leader())
+      target::store<Order::relaxed, Scope::device>(seat, lane_.counter(block_.index()), expected);
+    for (int peer = block_.thread(); peer < lane_.peers().size() && !failed;
+         peer += block_.thread_count())
       failed = detail::poll(block_, lane_, [&] {
                  return detail::has_reached(
                      target::load<Order::acquire, Scope::system>(seat, flags + peer), expected);
                }) != detail::WaitEnd::arrived;
     if (!block_.any(failed, word)) return true;
-    if (!block_.is_leader()) return false;
-    FaultRecord fault = {};
-    fault.step = static_cast<std::uint32_t>(word);
-    fault.expected = expected;
-    detail::explain(block_, lane_, fault, [&](int peer, std::uint32_t& seen) {
-      seen = target::load<Order::acquire, Scope::system>(seat, flags + peer);
-      return !detail::has_reached(seen, expected);
-    });
+    if (block_.is_leader()) explain(static_cast<std::uint32_t>(word), expected);
     return false;
   }
 
+  IR_DEVICE void explain(std::uint32_t step, std::uint32_t expected) {
+    FaultRecord fault = {};
+    fault.step = step;
+    fault.expected = expected;
+    detail::explain(block_, lane_, fault, [&](int peer, std::uint32_t& seen) {
+      seen = target::load<Order::acquire, Scope::system>(block_.seat(),
+                                                         lane_.flags(block_.index()) + peer);
+      return !detail::has_reached(seen, expected);
+    });
+  }
+
   /// Counts the block out; the last one advances the step. Finds calls that overlapped this one.
-  IR_DEVICE void retire(std::uint32_t rounds) {
+  IR_DEVICE void count_out(std::uint32_t rounds) {
     Seat* const seat = block_.seat();
     LaneState* const state = lane_.state();
     const auto blocks = static_cast<std::uint32_t>(block_.count());
@@ -160,7 +173,7 @@ class LaneCall {
       return;
     }
     // Blocks that saw another step belong to another call, also of the same kernel.
-    const std::uint32_t id = lane_.terms().operation_id + step_ * 0x9e3779b9u;
+    const std::uint32_t id = lane_.terms().call_id + step_ * 0x9e3779b9u;
     const auto before = target::fetch_add<Order::acq_rel, Scope::device>(
         seat, &state->leavers, (std::uint64_t{id} << 32) + 1);
     const std::uint32_t left = static_cast<std::uint32_t>(before) + 1;

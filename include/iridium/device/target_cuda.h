@@ -29,13 +29,28 @@ IR_DEVICE int thread_count(const Seat*) {
   return Threads;
 }
 
-IR_DEVICE inline void sync(Seat*) {
-  __syncthreads();
+/// A block of one warp has barriers of its own, which are quicker.
+template <int Threads>
+IR_DEVICE void sync(Seat*) {
+  if constexpr (Threads == 32)
+    __syncwarp();
+  else
+    __syncthreads();
 }
-IR_DEVICE inline bool any(Seat*, bool mine) {
-  return __syncthreads_or(mine) != 0;
+template <int Threads>
+IR_DEVICE bool any(Seat*, bool mine) {
+  if constexpr (Threads == 32)
+    return __any_sync(~0u, mine) != 0;
+  else
+    return __syncthreads_or(mine) != 0;
 }
-IR_DEVICE inline bool any(Seat*, bool mine, std::uint64_t& word) {
+template <int Threads>
+IR_DEVICE bool any(Seat*, bool mine, std::uint64_t& word) {
+  if constexpr (Threads == 32) {
+    word = __shfl_sync(~0u, word, 0);
+    __syncwarp();
+    return __any_sync(~0u, mine) != 0;
+  }
   __shared__ std::uint64_t leader_word;
   if (threadIdx.x == 0) leader_word = word;
   const bool found = __syncthreads_or(mine) != 0;

@@ -34,16 +34,19 @@ IR_DEVICE int thread_count(const Seat* seat) {
   return seat->threads;
 }
 
-IR_DEVICE inline void sync(Seat* seat) {
+template <int Threads>
+IR_DEVICE void sync(Seat* seat) {
   std::uint64_t word = 0;
   if (seat->threads > 1) seat->meet(false, word);
 }
-IR_DEVICE inline bool any(Seat* seat, bool mine, std::uint64_t& word) {
+template <int Threads>
+IR_DEVICE bool any(Seat* seat, bool mine, std::uint64_t& word) {
   return seat->threads > 1 ? seat->meet(mine, word) : mine;
 }
-IR_DEVICE inline bool any(Seat* seat, bool mine) {
+template <int Threads>
+IR_DEVICE bool any(Seat* seat, bool mine) {
   std::uint64_t word = 0;
-  return any(seat, mine, word);
+  return any<Threads>(seat, mine, word);
 }
 IR_DEVICE inline void pause(Seat* seat, bool again) {
   seat->pause(again);
