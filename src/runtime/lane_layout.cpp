@@ -52,7 +52,7 @@ LaneLayout lay_out_lane(int members, const TeamOptions& options) {
   layout.scratch_bytes = round_up(options.scratch_bytes);
   layout.state = 0;
   layout.counters = layout.state + round_up(sizeof(LaneState));
-  layout.flags = layout.counters + round_up(blocks * 4);
+  layout.flags = layout.counters + round_up(blocks * 8);
   layout.packets = layout.flags + round_up(blocks * sources * 4);
   layout.scratch = layout.packets + 2 * sources * packet_area;
   layout.bytes = layout.scratch + 2 * layout.scratch_bytes;

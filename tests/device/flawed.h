@@ -27,7 +27,8 @@ class FlawedCallOf {
   IR_DEVICE FlawedCallOf(const Lane& lane, BlockOf<Threads> block) : lane_(lane), block_(block) {}
 
   [[nodiscard]] IR_DEVICE bool begin() {
-    counter_ = target::load<Order::relaxed, Scope::device>(seat(), lane_.counter(block_.index()));
+    counter_ = static_cast<std::uint32_t>(
+        target::load<Order::relaxed, Scope::device>(seat(), lane_.counter(block_.index())));
     std::uint64_t word = 0;
     if (block_.is_leader())
       word = target::fetch_add<Order::relaxed, Scope::device>(seat(), calls(), std::uint64_t{1});
@@ -48,7 +49,7 @@ class FlawedCallOf {
     constexpr Order send = flaw == Flaw::no_release ? Order::relaxed : Order::release;
     constexpr Order receive = flaw == Flaw::no_acquire ? Order::relaxed : Order::acquire;
     for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
-      target::fetch_add<send, scope>(seat(), peers.at(flags + peers.rank(), peer), 1u);
+      target::store<send, scope>(seat(), peers.at(flags + peers.rank(), peer), expected);
     for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
       for (bool again = false;
            !detail::has_reached(target::load<receive, scope>(seat(), flags + peer), expected);
@@ -60,7 +61,8 @@ class FlawedCallOf {
 
   IR_DEVICE void finish(std::uint32_t rounds = 1) {
     if (block_.is_leader())
-      target::store<Order::relaxed, Scope::device>(seat(), lane_.counter(block_.index()), counter_);
+      target::store<Order::relaxed, Scope::device>(seat(), lane_.counter(block_.index()),
+                                                   std::uint64_t{counter_});
     block_.sync();
     if (!block_.is_leader()) return;
     const auto blocks = static_cast<std::uint32_t>(block_.count());

@@ -35,8 +35,8 @@ void expect_room(int members, const TeamOptions& options) {
   const auto sources = static_cast<std::size_t>(members);
   const std::size_t slots = (options.packet_bytes + 7) / 8;
   EXPECT_EQ(layout.state, 0u);
-  EXPECT_GE(layout.counters, layout.state + 1024);
-  EXPECT_GE(layout.flags, layout.counters + blocks * 4);
+  EXPECT_GE(layout.counters, layout.state + sizeof(LaneState));
+  EXPECT_GE(layout.flags, layout.counters + blocks * 8);
   EXPECT_GE(layout.packets, layout.flags + blocks * sources * 4);
   EXPECT_GE(layout.scratch, layout.packets + 2 * sources * slots * 16);
   EXPECT_GE(layout.bytes, layout.scratch + 2 * options.scratch_bytes);

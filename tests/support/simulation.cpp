@@ -58,12 +58,10 @@ int Simulation::make_team(const std::vector<int>& ranks) {
     auto* state = reinterpret_cast<LaneState*>(base + layout.state);
     state->calls = std::uint64_t{options_.first_step} << 32;
     std::copy(ranks.begin(), ranks.end(), state->ranks);
-    const auto set = [&](std::size_t offset, int count) {
-      auto* words = reinterpret_cast<std::uint32_t*>(base + offset);
-      std::fill(words, words + count, options_.first_counter);
-    };
-    set(layout.counters, layout.max_blocks);
-    set(layout.flags, layout.max_blocks * layout.members);
+    auto* counters = reinterpret_cast<std::uint64_t*>(base + layout.counters);
+    std::fill(counters, counters + layout.max_blocks, options_.first_counter);
+    auto* flags = reinterpret_cast<std::uint32_t*>(base + layout.flags);
+    std::fill(flags, flags + layout.max_blocks * layout.members, options_.first_counter);
     team.status.push_back(std::make_unique<LaneStatus>());
   }
   teams_.push_back(std::move(team));

@@ -25,16 +25,19 @@ class BlockOf {
   IR_DEVICE int thread() const { return target::thread_index(seat_); }
   IR_DEVICE int thread_count() const { return target::thread_count<Threads>(seat_); }
   IR_DEVICE bool is_leader() const { return thread() == 0; }
+  /// A thread that can do slow things on the side while the leader waits for others; the leader
+  /// itself in blocks too small for both.
+  IR_DEVICE int clerk() const { return target::clerk_index<Threads>(seat_); }
 
   /// Every thread's accesses before it come before every thread's accesses after it.
   /// Block-collective.
-  IR_DEVICE void sync() const { target::sync<Threads>(seat_); }
+  IR_DEVICE void sync() const { target::sync(seat_); }
   /// `sync`, and whether any thread passed true. Block-collective.
-  [[nodiscard]] IR_DEVICE bool any(bool mine) const { return target::any<Threads>(seat_, mine); }
-  /// `any`, and `word` becomes the leader's on every thread. Block-collective; `sync` before the
-  /// next one.
-  [[nodiscard]] IR_DEVICE bool any(bool mine, std::uint64_t& word) const {
-    return target::any<Threads>(seat_, mine, word);
+  [[nodiscard]] IR_DEVICE bool any(bool mine) const { return target::any(seat_, mine); }
+  /// `any`, and `word` becomes that of thread `source` on every thread. Block-collective; `sync`
+  /// before the next one.
+  [[nodiscard]] IR_DEVICE bool any(bool mine, std::uint64_t& word, int source = 0) const {
+    return target::any(seat_, mine, word, source);
   }
   /// Lets other blocks run, in loops that wait. `again`: nothing has changed since the last call.
   IR_DEVICE void pause(bool again) const { target::pause(seat_, again); }

@@ -9,13 +9,6 @@
 #define IR_DEVICE
 #endif
 
-/// Marks a function that is seldom called: kept out of the way of the code around its calls.
-#if defined(__CUDACC__)
-#define IR_RARE __noinline__
-#else
-#define IR_RARE
-#endif
-
 /// Set while code for an NVIDIA GPU is generated; not while nvcc compiles the host's half of a
 /// file.
 #if defined(__CUDA_ARCH__)

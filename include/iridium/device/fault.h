@@ -19,6 +19,9 @@ IR_DEVICE bool has_failed(BlockOf<Threads> block, const Lane& lane) {
          lane_is_well;
 }
 
+/// Kernels of a failed team end after so many polls, not only after the first long check.
+inline constexpr std::uint32_t first_check = 8;
+
 /// Calls `arrived` until it returns true, the team fails, or the timeout expires. The clock and the
 /// abort words are looked at now and then only: a wait that is short costs nothing for being
 /// bounded.
@@ -30,8 +33,9 @@ IR_DEVICE WaitEnd poll(BlockOf<Threads> block, const Lane& lane, Arrived arrived
   for (std::uint32_t polls = 1;; ++polls) {
     if (arrived()) return WaitEnd::arrived;
     target::pause(seat, polls > 1);
-    if (polls % target::polls_per_check != 0) continue;
+    if (polls % target::polls_per_check != 0 && polls != first_check) continue;
     if (has_failed(block, lane)) return WaitEnd::aborted;
+    if (polls == first_check) continue;
     const LaneStatus* status = lane.terms().status;
     if (target::load<Order::relaxed, Scope::system>(seat, &status->abort) != 0)
       return WaitEnd::aborted;
@@ -43,7 +47,7 @@ IR_DEVICE WaitEnd poll(BlockOf<Threads> block, const Lane& lane, Arrived arrived
 
 /// Copies the fault to where this rank's host sees it, once. One thread.
 template <int Threads>
-IR_RARE IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
+IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
   Seat* const seat = block.seat();
   LaneStatus* const status = lane.terms().status;
   if (target::load<Order::acquire, Scope::system>(seat, &lane.state()->abort) != lane_has_fault)
@@ -58,7 +62,7 @@ IR_RARE IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
 /// Ends the team with this fault on every member, unless another block has ended it with its own.
 /// One thread.
 template <int Threads>
-IR_RARE IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault) {
+IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault) {
   Seat* const seat = block.seat();
   const Peers& peers = lane.peers();
   LaneState* const mine = lane.state();
@@ -87,8 +91,8 @@ IR_RARE IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultReco
 }
 
 /// Finds out why a wait ended without its flags, and fails the team unless it has failed already.
-/// `fault` says what was waited for; `behind(place, seen)` tells whether that member's flag is
-/// missing. One thread.
+/// `fault` says what was waited for, and of which kind it is when that is known; `behind(place,
+/// seen)` tells whether that member's flag is missing. One thread.
 template <int Threads, class Behind>
 IR_DEVICE void explain(BlockOf<Threads> block, const Lane& lane, FaultRecord fault, Behind behind) {
   Seat* const seat = block.seat();
@@ -99,6 +103,7 @@ IR_DEVICE void explain(BlockOf<Threads> block, const Lane& lane, FaultRecord fau
         seat, &lane.state()->abort, std::uint32_t{lane_is_well}, std::uint32_t{lane_ended_by_host});
     return;
   }
+  if (fault.kind != FaultKind::none) return raise(block, lane, fault);
   fault.kind = FaultKind::timeout;
   const std::uint64_t left = target::load<Order::relaxed, Scope::system>(seat, &status->left);
   for (int place = lane.peers().size() - 1; place >= 0; --place) {

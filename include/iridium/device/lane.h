@@ -63,6 +63,8 @@ struct LaneStatus {
 
 /// Where the parts of a lane lie: byte offsets from its start, the same on every member.
 struct LaneLayout {
+  std::int32_t max_blocks = 0;
+  std::int32_t members = 0;
   std::size_t state = 0;     ///< a `LaneState`
   std::size_t counters = 0;  ///< barrier counters: one per block
   std::size_t flags = 0;     ///< barrier flags: [block][source]
@@ -71,8 +73,6 @@ struct LaneLayout {
   std::size_t bytes = 0;     ///< of the whole lane
   std::size_t packet_slots = 0;   ///< per parity and source
   std::size_t scratch_bytes = 0;  ///< per parity
-  std::int32_t max_blocks = 0;
-  std::int32_t members = 0;
 
   bool operator==(const LaneLayout&) const = default;
 };
@@ -84,9 +84,10 @@ struct LaneLayout {
 class Lane {
  public:
   struct Terms {
+    // What every barrier needs comes first: a kernel's arguments are fetched line by line.
     Peers peers;
-    LaneLayout layout;
     std::byte* base = nullptr;  ///< of this member's lane
+    LaneLayout layout;
     LaneStatus* status = nullptr;
     std::uint64_t timeout_ns = 0;
     std::uint32_t call_id = 0;  ///< tells this lane's calls apart where they overlap
@@ -104,8 +105,9 @@ class Lane {
 
   // This member's parts of the lane.
   IR_DEVICE LaneState* state() const { return at<LaneState>(terms_.layout.state); }
-  IR_DEVICE std::uint32_t* counter(int block) const {
-    return at<std::uint32_t>(terms_.layout.counters) + block;
+  /// {blocks with this index that are in a call, barrier counter}: high and low half.
+  IR_DEVICE std::uint64_t* counter(int block) const {
+    return at<std::uint64_t>(terms_.layout.counters) + block;
   }
   /// One flag per source.
   IR_DEVICE std::uint32_t* flags(int block) const {

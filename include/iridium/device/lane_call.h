@@ -29,24 +29,22 @@ class LaneCall {
   /// `finish` or `leave`.
   [[nodiscard]] IR_DEVICE bool begin() {
     if (!fits()) return false;
+    counter_ = read_counter();
     std::uint64_t word = 0;
-    const bool failed = block_.any(count_in(word), word);
-    step_ = static_cast<std::uint32_t>(word);
-    return !failed;
+    const bool failed = count_in(counter_, word);
+    return agree(failed, word);
   }
 
   /// Begins, and waits until this block of every member has.
   [[nodiscard]] IR_DEVICE bool enter() {
     if (!fits()) return false;
-    // Members hear of this block before it has read its own words: their waits are the longer ones.
+    const std::uint32_t before = counter_ = read_counter();
     arrive();
+    // After the flags are sent: peers do not wait for this rank's books.
     std::uint64_t word = 0;
-    const bool failed = count_in(word);
-    // Every thread has read the counter before the leader writes it.
-    block_.sync();
-    const bool arrived = await(failed, word);
-    step_ = static_cast<std::uint32_t>(word);
-    return arrived;
+    bool failed = count_in(before, word);
+    failed = failed || !await();
+    return agree(failed, word);
   }
 
   /// Waits until this block of every member is here. What any member's block wrote before, this
@@ -54,14 +52,18 @@ class LaneCall {
   [[nodiscard]] IR_DEVICE bool barrier() {
     arrive();
     std::uint64_t word = step_;
-    return await(false, word);
+    const bool failed = !await();
+    return agree(failed, word);
   }
 
   /// Ends the call. Before this, the block has heard from every member something it sent in this
   /// call. `rounds`: how many steps the call took; the same on every block and member.
   IR_DEVICE void finish(std::uint32_t rounds = 1) {
+    if (block_.is_leader())
+      target::store<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index()),
+                                                   std::uint64_t{counter_});
     block_.sync();
-    if (block_.is_leader()) count_out(rounds);
+    if (is_clerk()) count_out(rounds);
   }
 
   /// A barrier, and the end of the call: afterwards what members wrote to this rank has arrived,
@@ -97,26 +99,30 @@ class LaneCall {
     return false;
   }
 
-  /// Reads the barrier counter; the leader also counts the block in and learns the step. True when
-  /// the team has failed.
-  IR_DEVICE bool count_in(std::uint64_t& step) {
+  IR_DEVICE bool is_clerk() const { return block_.thread() == block_.clerk(); }
+
+  /// On the threads that need it.
+  IR_DEVICE std::uint32_t read_counter() const {
+    if (block_.thread() >= lane_.peers().size() && !is_clerk()) return 0;
+    return static_cast<std::uint32_t>(
+        target::load<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index())));
+  }
+
+  /// The clerk counts the block in and learns the step. True when the team has failed, or when
+  /// another call is on the lane or was since the counter was read as `before`.
+  IR_DEVICE bool count_in(std::uint32_t before, std::uint64_t& word) {
+    if (!is_clerk()) return false;
     Seat* const seat = block_.seat();
-    if (block_.thread() < lane_.peers().size())
-      counter_ = target::load<Order::relaxed, Scope::device>(seat, lane_.counter(block_.index()));
-    if (!block_.is_leader()) return false;
     const auto calls = target::fetch_add<Order::relaxed, Scope::device>(seat, &lane_.state()->calls,
                                                                         std::uint64_t{1});
+    const auto counter = target::fetch_add<Order::relaxed, Scope::device>(
+        seat, lane_.counter(block_.index()), std::uint64_t{1} << 32);
     const bool failed = detail::has_failed(block_, lane_);
-    step = calls >> 32;
-    step_ = static_cast<std::uint32_t>(step);
-    if (failed) {
-      detail::tell_host(block_, lane_);
-      return true;
-    }
-    if (static_cast<std::uint32_t>(calls) < static_cast<std::uint32_t>(block_.count()))
-      return false;
-    raise_busy();
-    return true;
+    const bool busy =
+        static_cast<std::uint32_t>(calls) >= static_cast<std::uint32_t>(block_.count()) ||
+        counter != before;
+    word = (calls >> 32) | (busy ? is_busy : 0);
+    return failed || busy;
   }
 
   /// Tells this block of every member that all threads are here, with all they have stored.
@@ -124,41 +130,44 @@ class LaneCall {
     Seat* const seat = block_.seat();
     const Peers& peers = lane_.peers();
     std::uint32_t* const mine = lane_.flags(block_.index()) + peers.rank();
+    ++counter_;
     block_.sync();
     target::point(seat);
     for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
-      target::fetch_add<Order::release, Scope::system>(seat, peers.at(mine, peer), 1u);
+      target::store<Order::release, Scope::system>(seat, peers.at(mine, peer), counter_);
   }
 
-  /// Waits for every member's `arrive`; also hands the leader's `word` and anybody's `failed` to
-  /// all threads.
-  IR_DEVICE bool await(bool failed, std::uint64_t& word) {
-    Seat* const seat = block_.seat();
-    const std::uint32_t* const flags = lane_.flags(block_.index());
-    const std::uint32_t expected = ++counter_;
-    // Not at the end of the call, where the kernel would have to wait for it.
-    if (block_.is_leader())
-      target::store<Order::relaxed, Scope::device>(seat, lane_.counter(block_.index()), expected);
-    for (int peer = block_.thread(); peer < lane_.peers().size() && !failed;
+  /// Waits for the `arrive` of the peers whose flags are this thread's.
+  IR_DEVICE bool await() {
+    bool arrived = true;
+    for (int peer = block_.thread(); peer < lane_.peers().size() && arrived;
          peer += block_.thread_count())
-      failed = detail::poll(block_, lane_, [&] {
-                 return detail::has_reached(
-                     target::load<Order::acquire, Scope::system>(seat, flags + peer), expected);
-               }) != detail::WaitEnd::arrived;
-    if (!block_.any(failed, word)) return true;
-    if (block_.is_leader()) explain(static_cast<std::uint32_t>(word), expected);
-    return false;
+      arrived = detail::poll(block_, lane_, [&] {
+                  std::uint32_t seen = 0;
+                  return has_arrived(peer, seen);
+                }) == detail::WaitEnd::arrived;
+    return arrived;
   }
 
-  IR_DEVICE void explain(std::uint32_t step, std::uint32_t expected) {
+  IR_DEVICE bool has_arrived(int peer, std::uint32_t& seen) const {
+    seen = target::load<Order::acquire, Scope::system>(block_.seat(),
+                                                       lane_.flags(block_.index()) + peer);
+    return detail::has_reached(seen, counter_);
+  }
+
+  /// All threads learn the step from the clerk's `word`, and whether one has failed.
+  IR_DEVICE bool agree(bool failed, std::uint64_t word) {
+    failed = block_.any(failed, word, block_.clerk());
+    step_ = static_cast<std::uint32_t>(word);
+    if (!failed) return true;
+    if (!block_.is_leader()) return false;
     FaultRecord fault = {};
-    fault.step = step;
-    fault.expected = expected;
-    detail::explain(block_, lane_, fault, [&](int peer, std::uint32_t& seen) {
-      seen = target::load<Order::acquire, Scope::system>(block_.seat(),
-                                                         lane_.flags(block_.index()) + peer);
-      return !detail::has_reached(seen, expected);
-    });
+    fault.kind = (word & is_busy) != 0 ? FaultKind::lane_busy : FaultKind::none;
+    fault.step = step_;
+    fault.expected = counter_;
+    detail::explain(block_, lane_, fault,
+                    [&](int peer, std::uint32_t& seen) { return !has_arrived(peer, seen); });
+    return false;
   }
 
   /// Counts the block out; the last one advances the step. Finds calls that overlapped this one.
@@ -180,19 +189,19 @@ class LaneCall {
     if (left < blocks) return;
     const auto calls = target::load<Order::relaxed, Scope::device>(seat, &state->calls);
     const std::uint32_t ids = static_cast<std::uint32_t>(before >> 32) + id;
-    if (left > blocks || static_cast<std::uint32_t>(calls) != blocks || ids != blocks * id)
-      return raise_busy();
+    if (left > blocks || static_cast<std::uint32_t>(calls) != blocks || ids != blocks * id) {
+      FaultRecord fault = {};
+      fault.kind = FaultKind::lane_busy;
+      fault.step = step_;
+      return detail::raise(block_, lane_, fault);
+    }
     target::store<Order::relaxed, Scope::device>(seat, &state->leavers, std::uint64_t{0});
     target::store<Order::relaxed, Scope::device>(seat, &state->calls,
                                                  std::uint64_t{step_ + rounds} << 32);
   }
 
-  IR_DEVICE void raise_busy() {
-    FaultRecord fault = {};
-    fault.kind = FaultKind::lane_busy;
-    fault.step = step_;
-    detail::raise(block_, lane_, fault);
-  }
+  /// In the clerk's word, beside the step.
+  static constexpr std::uint64_t is_busy = std::uint64_t{1} << 32;
 
   const Lane& lane_;
   BlockOf<Threads> block_;

@@ -20,8 +20,8 @@ class Seat {
   /// Lets other blocks run. `again`: nothing has changed since the last call.
   virtual void pause(bool again) = 0;
   /// All threads of the block come here before one goes on. Returns whether any passed true, and
-  /// gives `word` of thread 0 to all.
-  virtual bool meet(bool any, std::uint64_t& word) = 0;
+  /// gives `word` of thread `source` to all.
+  virtual bool meet(bool any, std::uint64_t& word, int source) = 0;
   /// Nanoseconds since some point in the past.
   virtual std::uint64_t now() = 0;
   /// A place where a watching scheduler may let others run.

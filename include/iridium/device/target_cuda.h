@@ -1,4 +1,4 @@
-// NVIDIA GPUs: the compiler's atomics, which become single instructions with order and scope.
+// NVIDIA GPUs.
 #pragma once
 
 #include <cstddef>
@@ -28,33 +28,23 @@ template <int Threads>
 IR_DEVICE int thread_count(const Seat*) {
   return Threads;
 }
+/// In another warp than thread 0: its atomics do not hold up that one's fences.
+template <int Threads>
+IR_DEVICE int clerk_index(const Seat*) {
+  return Threads > 32 ? 32 : 0;
+}
 
-/// A block of one warp has barriers of its own, which are quicker.
-template <int Threads>
-IR_DEVICE void sync(Seat*) {
-  if constexpr (Threads == 32)
-    __syncwarp();
-  else
-    __syncthreads();
+IR_DEVICE inline void sync(Seat*) {
+  __syncthreads();
 }
-template <int Threads>
-IR_DEVICE bool any(Seat*, bool mine) {
-  if constexpr (Threads == 32)
-    return __any_sync(~0u, mine) != 0;
-  else
-    return __syncthreads_or(mine) != 0;
+IR_DEVICE inline bool any(Seat*, bool mine) {
+  return __syncthreads_or(mine) != 0;
 }
-template <int Threads>
-IR_DEVICE bool any(Seat*, bool mine, std::uint64_t& word) {
-  if constexpr (Threads == 32) {
-    word = __shfl_sync(~0u, word, 0);
-    __syncwarp();
-    return __any_sync(~0u, mine) != 0;
-  }
-  __shared__ std::uint64_t leader_word;
-  if (threadIdx.x == 0) leader_word = word;
+IR_DEVICE inline bool any(Seat*, bool mine, std::uint64_t& word, int source) {
+  __shared__ std::uint64_t shared_word;
+  if (static_cast<int>(threadIdx.x) == source) shared_word = word;
   const bool found = __syncthreads_or(mine) != 0;
-  word = leader_word;
+  word = shared_word;
   return found;
 }
 IR_DEVICE inline void pause(Seat*, bool) {}
@@ -65,62 +55,114 @@ IR_DEVICE inline std::uint64_t nanoseconds(Seat*) {
 }
 IR_DEVICE inline void point(Seat*) {}
 
-template <Order order>
-inline constexpr int language_order = order == Order::relaxed   ? __NV_ATOMIC_RELAXED
-                                      : order == Order::acquire ? __NV_ATOMIC_ACQUIRE
-                                      : order == Order::release ? __NV_ATOMIC_RELEASE
-                                                                : __NV_ATOMIC_ACQ_REL;
-template <Scope scope>
-inline constexpr int language_scope = scope == Scope::block    ? __NV_THREAD_SCOPE_BLOCK
-                                      : scope == Scope::device ? __NV_THREAD_SCOPE_DEVICE
-                                                               : __NV_THREAD_SCOPE_SYSTEM;
-
-/// The compiler wants order and scope as literals, for which arguments of a template pass.
-template <int order, int scope>
-struct Atomic {
-  template <class T>
-  IR_DEVICE static T load(T* from) {
-    return __nv_atomic_load_n(from, order, scope);
-  }
-  template <class T>
-  IR_DEVICE static void store(T* to, T value) {
-    __nv_atomic_store_n(to, value, order, scope);
-  }
-  template <class T>
-  IR_DEVICE static T fetch_add(T* to, T value) {
-    return __nv_atomic_fetch_add(to, value, order, scope);
-  }
-  template <class T>
-  IR_DEVICE static T compare_exchange(T* to, T expected, T desired) {
-    __nv_atomic_compare_exchange_n(to, &expected, desired, false, order, __NV_ATOMIC_RELAXED,
-                                   scope);
-    return expected;
-  }
-};
-template <Order order, Scope scope>
-using AtomicOf = Atomic<language_order<order>, language_scope<scope>>;
+// Atomics are written in PTX to say that addresses are global: for others the compiler must allow
+// for shared memory, and then waits for every result.
+#define IR_EACH_SCOPE(access, order, text)                                           \
+  access(order, text, Scope::block, "cta") access(order, text, Scope::device, "gpu") \
+      access(order, text, Scope::system, "sys")
+#define IR_IF(o, s) if constexpr (order == o && scope == s)
 
 template <Order order, Scope scope, class T>
 IR_DEVICE T load(Seat*, const T* from) {
   static_assert(order == Order::relaxed || order == Order::acquire, "a load cannot release");
-  return AtomicOf<order, scope>::load(const_cast<T*>(from));
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
+  const std::size_t address = __cvta_generic_to_global(from);
+  T value = {};
+#define IR_LOAD(o, text, s, where)                              \
+  IR_IF(o, s) {                                                 \
+    if constexpr (sizeof(T) == 4)                               \
+      asm volatile("ld." text "." where ".global.b32 %0, [%1];" \
+                   : "=r"(value)                                \
+                   : "l"(address)                               \
+                   : "memory");                                 \
+    else                                                        \
+      asm volatile("ld." text "." where ".global.b64 %0, [%1];" \
+                   : "=l"(value)                                \
+                   : "l"(address)                               \
+                   : "memory");                                 \
+  }
+  IR_EACH_SCOPE(IR_LOAD, Order::relaxed, "relaxed")
+  IR_EACH_SCOPE(IR_LOAD, Order::acquire, "acquire")
+#undef IR_LOAD
+  return value;
 }
 
 template <Order order, Scope scope, class T>
 IR_DEVICE void store(Seat*, T* to, T value) {
   static_assert(order == Order::relaxed || order == Order::release, "a store cannot acquire");
-  AtomicOf<order, scope>::store(to, value);
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
+  const std::size_t address = __cvta_generic_to_global(to);
+#define IR_STORE(o, text, s, where)                             \
+  IR_IF(o, s) {                                                 \
+    if constexpr (sizeof(T) == 4)                               \
+      asm volatile("st." text "." where ".global.b32 [%0], %1;" \
+                   :                                            \
+                   : "l"(address), "r"(value)                   \
+                   : "memory");                                 \
+    else                                                        \
+      asm volatile("st." text "." where ".global.b64 [%0], %1;" \
+                   :                                            \
+                   : "l"(address), "l"(value)                   \
+                   : "memory");                                 \
+  }
+  IR_EACH_SCOPE(IR_STORE, Order::relaxed, "relaxed")
+  IR_EACH_SCOPE(IR_STORE, Order::release, "release")
+#undef IR_STORE
 }
 
 template <Order order, Scope scope, class T>
 IR_DEVICE T fetch_add(Seat*, T* to, T value) {
-  return AtomicOf<order, scope>::fetch_add(to, value);
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
+  const std::size_t address = __cvta_generic_to_global(to);
+  T before = {};
+#define IR_ADD(o, text, s, where)                                         \
+  IR_IF(o, s) {                                                           \
+    if constexpr (sizeof(T) == 4)                                         \
+      asm volatile("atom." text "." where ".global.add.u32 %0, [%1], %2;" \
+                   : "=r"(before)                                         \
+                   : "l"(address), "r"(value)                             \
+                   : "memory");                                           \
+    else                                                                  \
+      asm volatile("atom." text "." where ".global.add.u64 %0, [%1], %2;" \
+                   : "=l"(before)                                         \
+                   : "l"(address), "l"(value)                             \
+                   : "memory");                                           \
+  }
+  IR_EACH_SCOPE(IR_ADD, Order::relaxed, "relaxed")
+  IR_EACH_SCOPE(IR_ADD, Order::acquire, "acquire")
+  IR_EACH_SCOPE(IR_ADD, Order::release, "release")
+  IR_EACH_SCOPE(IR_ADD, Order::acq_rel, "acq_rel")
+#undef IR_ADD
+  return before;
 }
 
 template <Order order, Scope scope, class T>
 IR_DEVICE T compare_exchange(Seat*, T* to, T expected, T desired) {
-  return AtomicOf<order, scope>::compare_exchange(to, expected, desired);
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
+  const std::size_t address = __cvta_generic_to_global(to);
+  T before = {};
+#define IR_EXCHANGE(o, text, s, where)                                        \
+  IR_IF(o, s) {                                                               \
+    if constexpr (sizeof(T) == 4)                                             \
+      asm volatile("atom." text "." where ".global.cas.b32 %0, [%1], %2, %3;" \
+                   : "=r"(before)                                             \
+                   : "l"(address), "r"(expected), "r"(desired)                \
+                   : "memory");                                               \
+    else                                                                      \
+      asm volatile("atom." text "." where ".global.cas.b64 %0, [%1], %2, %3;" \
+                   : "=l"(before)                                             \
+                   : "l"(address), "l"(expected), "l"(desired)                \
+                   : "memory");                                               \
+  }
+  IR_EACH_SCOPE(IR_EXCHANGE, Order::relaxed, "relaxed")
+  IR_EACH_SCOPE(IR_EXCHANGE, Order::acquire, "acquire")
+  IR_EACH_SCOPE(IR_EXCHANGE, Order::release, "release")
+  IR_EACH_SCOPE(IR_EXCHANGE, Order::acq_rel, "acq_rel")
+#undef IR_EXCHANGE
+  return before;
 }
+#undef IR_IF
+#undef IR_EACH_SCOPE
 
 struct alignas(16) Pair {
   std::uint64_t first;
@@ -129,16 +171,16 @@ struct alignas(16) Pair {
 
 IR_DEVICE inline Pair load_pair(Seat*, const Pair* from) {
   Pair value = {};
-  asm volatile("ld.relaxed.sys.v2.b64 {%0, %1}, [%2];"
+  asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];"
                : "=l"(value.first), "=l"(value.second)
-               : "l"(from)
+               : "l"(__cvta_generic_to_global(from))
                : "memory");
   return value;
 }
 IR_DEVICE inline void store_pair(Seat*, Pair* to, Pair value) {
-  asm volatile("st.relaxed.sys.v2.b64 [%0], {%1, %2};"
+  asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};"
                :
-               : "l"(to), "l"(value.first), "l"(value.second)
+               : "l"(__cvta_generic_to_global(to)), "l"(value.first), "l"(value.second)
                : "memory");
 }
 

@@ -33,20 +33,21 @@ template <int Threads>
 IR_DEVICE int thread_count(const Seat* seat) {
   return seat->threads;
 }
+template <int Threads>
+IR_DEVICE int clerk_index(const Seat* seat) {
+  return seat->threads - 1;
+}
 
-template <int Threads>
-IR_DEVICE void sync(Seat* seat) {
+IR_DEVICE inline void sync(Seat* seat) {
   std::uint64_t word = 0;
-  if (seat->threads > 1) seat->meet(false, word);
+  if (seat->threads > 1) seat->meet(false, word, 0);
 }
-template <int Threads>
-IR_DEVICE bool any(Seat* seat, bool mine, std::uint64_t& word) {
-  return seat->threads > 1 ? seat->meet(mine, word) : mine;
+IR_DEVICE inline bool any(Seat* seat, bool mine, std::uint64_t& word, int source) {
+  return seat->threads > 1 ? seat->meet(mine, word, source) : mine;
 }
-template <int Threads>
-IR_DEVICE bool any(Seat* seat, bool mine) {
+IR_DEVICE inline bool any(Seat* seat, bool mine) {
   std::uint64_t word = 0;
-  return any<Threads>(seat, mine, word);
+  return any(seat, mine, word, 0);
 }
 IR_DEVICE inline void pause(Seat* seat, bool again) {
   seat->pause(again);

@@ -64,12 +64,12 @@ class BlockScheduler::Occupant final : public Seat {
       fiber.suspend();
   }
 
-  bool meet(bool any, std::uint64_t& word) override {
+  bool meet(bool any, std::uint64_t& word, int source) override {
     SharedBlock& shared = *shared_;
     const std::uint32_t generation = shared.generation.load(std::memory_order_relaxed);
     const std::uint32_t side = generation % 2;
     if (any) shared.any[side].store(true, std::memory_order_relaxed);
-    if (thread == 0) shared.word[side] = word;
+    if (thread == source) shared.word[side] = word;
     if (watched) point();
     if (shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
       shared.arrived.store(0, std::memory_order_relaxed);

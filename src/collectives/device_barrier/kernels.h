@@ -8,7 +8,8 @@ namespace iridium {
 struct DeviceBarrier {
   Lane lane;
 
-  IR_DEVICE void operator()(BlockOf<32> block) const {
+  // Two warps: one for the flags, one for the lane's books.
+  IR_DEVICE void operator()(BlockOf<64> block) const {
     LaneCall call(lane, block);
     if (call.enter()) call.finish();
   }
