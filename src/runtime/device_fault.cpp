@@ -13,7 +13,7 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
     if ((record.missing >> place & 1) != 0) missing.push_back(ranks[place]);
   const std::size_t reporter = record.reporter < ranks.size() ? record.reporter : 0;
   const std::string where =
-      fmt::format("in {} (block {}, step {} of {}), as rank {} saw it", record.operation,
+      fmt::format("in {} (block {}, step {} of {}), as rank {} saw it", record.operation.text,
                   record.block, record.step, team, ranks[reporter]);
   switch (record.kind) {
     case FaultKind::timeout: {

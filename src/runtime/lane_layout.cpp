@@ -78,7 +78,7 @@ Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_vie
   terms.status = where.status;
   terms.timeout_ns = where.timeout_ns;
   operation = operation.substr(0, max_operation_length);
-  std::copy(operation.begin(), operation.end(), terms.operation);
+  std::copy(operation.begin(), operation.end(), terms.operation.text);
   // Sums of several ids must not look like a multiple of one.
   terms.call_id = where.call_id * 0x85ebca6bu;
   return Lane(terms);

@@ -68,7 +68,7 @@ TEST(SimulatedFaults, ARankThatStaysAwayIsNamedByAll) {
     EXPECT_EQ(fault.expected, fault.block < 2 ? 2u : 1u);
     EXPECT_EQ(fault.seen, fault.expected - 1);
     EXPECT_NE(fault.reporter, 2u);
-    EXPECT_STREQ(fault.operation, "second");
+    EXPECT_STREQ(fault.operation.text, "second");
   }
 }
 

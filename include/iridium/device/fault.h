@@ -68,7 +68,7 @@ IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault
   LaneState* const mine = lane.state();
   fault.reporter = static_cast<std::uint32_t>(peers.rank());
   fault.block = static_cast<std::uint32_t>(block.index());
-  for (int i = 0; i < max_operation_length; ++i) fault.operation[i] = lane.terms().operation[i];
+  fault.operation = lane.terms().operation;
   // One word decides for the whole team, so that all members tell of the same fault.
   std::uint32_t* const decider = &peers.at(mine, 0)->fault_taken;
   if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, decider, 0u, 1u) == 0) {

@@ -20,6 +20,10 @@ enum class FaultKind : std::uint32_t {
   peer_left,       ///< a wait needs a signal of members that have destroyed their context
 };
 
+/// What errors call the work of a kernel.
+struct OperationName {
+  alignas(8) char text[24] = {};  ///< ends with a 0
+};
 inline constexpr int max_operation_length = 23;
 
 /// What a kernel knows about a failure. The same on every member.
@@ -31,7 +35,7 @@ struct FaultRecord {
   std::uint32_t expected = 0;  ///< value of the first missing flag
   std::uint32_t seen = 0;
   std::uint64_t missing = 0;  ///< a bit per place
-  char operation[max_operation_length + 1] = {};
+  OperationName operation;
 };
 
 /// A lane's words in device memory. Members write each other's `abort` and `fault`; the rest is
@@ -91,7 +95,7 @@ class Lane {
     LaneStatus* status = nullptr;
     std::uint64_t timeout_ns = 0;
     std::uint32_t call_id = 0;  ///< tells this lane's calls apart where they overlap
-    char operation[max_operation_length + 1] = {};
+    OperationName operation;
   };
 
   Lane() = default;

@@ -28,29 +28,38 @@ class LaneCall {
   /// Begins without waiting for anybody: for kernels that hear from every member later. Ends with
   /// `finish` or `leave`.
   [[nodiscard]] IR_DEVICE bool begin() {
-    if (!fits()) return false;
-    counter_ = read_counter();
     std::uint64_t word = 0;
-    const bool failed = count_in(counter_, word);
+    bool failed = !fits();
+    if (!failed) {
+      counter_ = read_counter();
+      failed = count_in(counter_, word);
+    }
     return agree(failed, word);
   }
 
   /// Begins, and waits until this block of every member has.
   [[nodiscard]] IR_DEVICE bool enter() {
-    if (!fits()) return false;
-    const std::uint32_t before = counter_ = read_counter();
-    arrive();
-    // After the flags are sent: peers do not wait for this rank's books.
     std::uint64_t word = 0;
-    bool failed = count_in(before, word);
-    failed = failed || !await();
+    bool failed = !fits();
+    if (!failed) {
+      // By adding, peers can be told before this rank has read its own words.
+      announce([&](std::uint32_t* flag) {
+        target::fetch_add<Order::release, Scope::system>(block_.seat(), flag, 1u);
+      });
+      const std::uint32_t before = read_counter();
+      counter_ = before + 1;
+      failed = count_in(before, word) || !await();
+    }
     return agree(failed, word);
   }
 
   /// Waits until this block of every member is here. What any member's block wrote before, this
   /// block sees afterwards.
   [[nodiscard]] IR_DEVICE bool barrier() {
-    arrive();
+    ++counter_;
+    announce([&](std::uint32_t* flag) {
+      target::store<Order::release, Scope::system>(block_.seat(), flag, counter_);
+    });
     std::uint64_t word = step_;
     const bool failed = !await();
     return agree(failed, word);
@@ -89,16 +98,7 @@ class LaneCall {
   IR_DEVICE BlockOf<Threads> block() const { return block_; }
 
  private:
-  IR_DEVICE bool fits() {
-    if (block_.count() <= lane_.max_blocks()) return true;
-    FaultRecord fault = {};
-    fault.kind = FaultKind::grid_too_large;
-    fault.expected = static_cast<std::uint32_t>(lane_.max_blocks());
-    fault.seen = static_cast<std::uint32_t>(block_.count());
-    if (block_.is_leader()) detail::raise(block_, lane_, fault);
-    return false;
-  }
-
+  IR_DEVICE bool fits() const { return block_.count() <= lane_.max_blocks(); }
   IR_DEVICE bool is_clerk() const { return block_.thread() == block_.clerk(); }
 
   /// On the threads that need it.
@@ -125,19 +125,19 @@ class LaneCall {
     return failed || busy;
   }
 
-  /// Tells this block of every member that all threads are here, with all they have stored.
-  IR_DEVICE void arrive() {
-    Seat* const seat = block_.seat();
+  /// Tells this block of every member that all threads are here, with all they have stored:
+  /// tell(this rank's flag at the peer), on the thread that is there for the peer.
+  template <class Tell>
+  IR_DEVICE void announce(Tell tell) const {
     const Peers& peers = lane_.peers();
     std::uint32_t* const mine = lane_.flags(block_.index()) + peers.rank();
-    ++counter_;
     block_.sync();
-    target::point(seat);
+    target::point(block_.seat());
     for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
-      target::store<Order::release, Scope::system>(seat, peers.at(mine, peer), counter_);
+      tell(peers.at(mine, peer));
   }
 
-  /// Waits for the `arrive` of the peers whose flags are this thread's.
+  /// Waits for the peers whose flags are this thread's. Ended by their `announce`.
   IR_DEVICE bool await() {
     bool arrived = true;
     for (int peer = block_.thread(); peer < lane_.peers().size() && arrived;
@@ -161,10 +161,16 @@ class LaneCall {
     step_ = static_cast<std::uint32_t>(word);
     if (!failed) return true;
     if (!block_.is_leader()) return false;
+    // The only place from which a call reports, for the sake of small kernels.
     FaultRecord fault = {};
-    fault.kind = (word & is_busy) != 0 ? FaultKind::lane_busy : FaultKind::none;
     fault.step = step_;
     fault.expected = counter_;
+    if ((word & is_busy) != 0) fault.kind = FaultKind::lane_busy;
+    if (!fits()) {
+      fault.kind = FaultKind::grid_too_large;
+      fault.expected = static_cast<std::uint32_t>(lane_.max_blocks());
+      fault.seen = static_cast<std::uint32_t>(block_.count());
+    }
     detail::explain(block_, lane_, fault,
                     [&](int peer, std::uint32_t& seen) { return !has_arrived(peer, seen); });
     return false;
