@@ -36,7 +36,7 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
               {ranks[reporter]}};
     case FaultKind::grid_too_large:
       return {Errc::invalid_argument,
-              fmt::format("a kernel with {} blocks {}: the lane has {}", record.seen, where,
+              fmt::format("a kernel with {} blocks {}: the limit is {}", record.seen, where,
                           record.expected),
               {ranks[reporter]}};
     default:

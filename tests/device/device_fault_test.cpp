@@ -137,7 +137,7 @@ IR_SCENARIO(grid_over_the_lane) {
     stream.synchronize();
     team.check();
   });
-  require_names(error, {"3 blocks", "wide", "the lane has 2"});
+  require_names(error, {"3 blocks", "wide", "the limit is 2"});
 }
 TEST_P(DeviceFaultTest, AGridLargerThanTheLaneIsAnError) {
   expect_all_ok(run_ranks(GetParam().kind, "grid_over_the_lane", 4));

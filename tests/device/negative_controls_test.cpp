@@ -130,11 +130,15 @@ TEST_F(SchedulerControl, ASignalWithoutItsBlockBarrierIsFoundInSplitMode) {
 struct TellStep {
   Lane lane;
   std::uint32_t* step;  ///< gets it, plus 1
-  bool direct;          ///< with an entry barrier
+  int form;             ///< 0: with an entry barrier, 1: without, 2: only that if it has one block
 
   IR_DEVICE void operator()(BlockOf<64> block) const {
     LaneCall call(lane, block);
-    if (direct ? !call.enter() : !call.begin()) return;
+    if (form == 2 && block.count() == 1) {
+      if (call.meet() && block.is_leader()) *step = call.step() + 1;
+      return;
+    }
+    if (form == 0 ? !call.enter() : !call.begin()) return;
     if (block.index() == 0 && block.is_leader()) *step = call.step() + 1;
     call.leave();
   }
@@ -152,7 +156,7 @@ TEST(LaneBusy, TwoCallsAtOnceAreFound) {
       for (int call = 0; call < 2; ++call)
         simulation.launch(rank, 1 + static_cast<int>(seed >> call) % 4,
                           TellStep{simulation.lane(rank), simulation.data(rank) + call,
-                                   (seed >> (2 + call)) % 2 == 0},
+                                   static_cast<int>((seed >> (2 + 3 * call)) % 3)},
                           call);
     simulation.run();
     const bool failed = simulation.lane(0).state()->abort != lane_is_well;

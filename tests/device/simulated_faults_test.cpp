@@ -105,6 +105,24 @@ TEST(SimulatedFaults, AGridLargerThanTheLaneIsRefused) {
   EXPECT_EQ(simulation.fault(0)->seen, static_cast<std::uint32_t>(limit) + 1);
 }
 
+/// A call that is nothing but a barrier.
+struct OnlyMeet {
+  Lane lane;
+  IR_DEVICE void operator()(BlockOf<64> block) const { LaneCall(lane, block).meet(); }
+};
+
+TEST(SimulatedFaults, ABarrierCallHasOneBlock) {
+  Simulation simulation(with_ranks(2));
+  for (const int rank : {0, 1}) simulation.launch(rank, 1, OnlyMeet{simulation.lane(rank)});
+  simulation.run();
+  ASSERT_FALSE(simulation.fault(0).has_value());
+  for (const int rank : {0, 1}) simulation.launch(rank, 2, OnlyMeet{simulation.lane(rank)});
+  simulation.run();
+  ASSERT_TRUE(simulation.fault(0).has_value());
+  EXPECT_EQ(simulation.fault(0)->kind, FaultKind::grid_too_large);
+  EXPECT_EQ(simulation.fault(0)->expected, 1u);
+}
+
 TEST(SimulatedFaults, TheHostEndsWaits) {
   Simulation simulation(with_ranks(2));
   simulation.abort(0);

@@ -29,29 +29,16 @@ class LaneCall {
   /// `finish` or `leave`.
   [[nodiscard]] IR_DEVICE bool begin() {
     std::uint64_t word = 0;
-    bool failed = !fits();
+    bool failed = block_.count() > lane_.max_blocks();
     if (!failed) {
       counter_ = read_counter();
-      failed = count_in(counter_, word);
+      failed = count_in(block_entered, counter_, word);
     }
-    return agree(failed, word);
+    return agree(failed, word, lane_.max_blocks());
   }
 
   /// Begins, and waits until this block of every member has.
-  [[nodiscard]] IR_DEVICE bool enter() {
-    std::uint64_t word = 0;
-    bool failed = !fits();
-    if (!failed) {
-      // By adding, peers can be told before this rank has read its own words.
-      announce([&](std::uint32_t* flag) {
-        target::fetch_add<Order::release, Scope::system>(block_.seat(), flag, 1u);
-      });
-      const std::uint32_t before = read_counter();
-      counter_ = before + 1;
-      failed = count_in(before, word) || !await();
-    }
-    return agree(failed, word);
-  }
+  [[nodiscard]] IR_DEVICE bool enter() { return enter_counting(block_entered, lane_.max_blocks()); }
 
   /// Waits until this block of every member is here. What any member's block wrote before, this
   /// block sees afterwards.
@@ -62,15 +49,22 @@ class LaneCall {
     });
     std::uint64_t word = step_;
     const bool failed = !await();
-    return agree(failed, word);
+    return agree(failed, word, lane_.max_blocks());
+  }
+
+  /// A whole call that is nothing but a barrier: `enter` and `finish` in one, for a grid of one
+  /// block. False when the team has failed.
+  IR_DEVICE bool meet() {
+    // The step is taken at once: the block's counter alone tells that a call is here.
+    const bool arrived = enter_counting(step_taken, 1);
+    if (arrived && block_.is_leader()) write_counter();
+    return arrived;
   }
 
   /// Ends the call. Before this, the block has heard from every member something it sent in this
   /// call. `rounds`: how many steps the call took; the same on every block and member.
   IR_DEVICE void finish(std::uint32_t rounds = 1) {
-    if (block_.is_leader())
-      target::store<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index()),
-                                                   std::uint64_t{counter_});
+    if (block_.is_leader()) write_counter();
     block_.sync();
     if (is_clerk()) count_out(rounds);
   }
@@ -98,7 +92,27 @@ class LaneCall {
   IR_DEVICE BlockOf<Threads> block() const { return block_; }
 
  private:
-  IR_DEVICE bool fits() const { return block_.count() <= lane_.max_blocks(); }
+  // What a block adds to the lane's {step, blocks entered}.
+  static constexpr std::uint64_t block_entered = 1;
+  static constexpr std::uint64_t step_taken = std::uint64_t{1} << 32;
+  /// In the clerk's word, beside the step.
+  static constexpr std::uint64_t is_busy = std::uint64_t{1} << 32;
+
+  IR_DEVICE bool enter_counting(std::uint64_t entry, int limit) {
+    std::uint64_t word = 0;
+    bool failed = block_.count() > limit;
+    if (!failed) {
+      // By adding, peers can be told before this rank has read its own words.
+      announce([&](std::uint32_t* flag) {
+        target::fetch_add<Order::release, Scope::system>(block_.seat(), flag, 1u);
+      });
+      const std::uint32_t before = read_counter();
+      counter_ = before + 1;
+      failed = count_in(entry, before, word) || !await();
+    }
+    return agree(failed, word, limit);
+  }
+
   IR_DEVICE bool is_clerk() const { return block_.thread() == block_.clerk(); }
 
   /// On the threads that need it.
@@ -108,13 +122,19 @@ class LaneCall {
         target::load<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index())));
   }
 
+  /// Also tells that no call has this block any more.
+  IR_DEVICE void write_counter() const {
+    target::store<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index()),
+                                                 std::uint64_t{counter_});
+  }
+
   /// The clerk counts the block in and learns the step. True when the team has failed, or when
   /// another call is on the lane or was since the counter was read as `before`.
-  IR_DEVICE bool count_in(std::uint32_t before, std::uint64_t& word) {
+  IR_DEVICE bool count_in(std::uint64_t entry, std::uint32_t before, std::uint64_t& word) {
     if (!is_clerk()) return false;
     Seat* const seat = block_.seat();
-    const auto calls = target::fetch_add<Order::relaxed, Scope::device>(seat, &lane_.state()->calls,
-                                                                        std::uint64_t{1});
+    const auto calls =
+        target::fetch_add<Order::relaxed, Scope::device>(seat, &lane_.state()->calls, entry);
     const auto counter = target::fetch_add<Order::relaxed, Scope::device>(
         seat, lane_.counter(block_.index()), std::uint64_t{1} << 32);
     const bool failed = detail::has_failed(block_, lane_);
@@ -155,8 +175,9 @@ class LaneCall {
     return detail::has_reached(seen, counter_);
   }
 
-  /// All threads learn the step from the clerk's `word`, and whether one has failed.
-  IR_DEVICE bool agree(bool failed, std::uint64_t word) {
+  /// All threads learn the step from the clerk's `word`, and whether one has failed, as all have
+  /// when the grid is over its `limit`.
+  IR_DEVICE bool agree(bool failed, std::uint64_t word, int limit) {
     failed = block_.any(failed, word, block_.clerk());
     step_ = static_cast<std::uint32_t>(word);
     if (!failed) return true;
@@ -166,9 +187,9 @@ class LaneCall {
     fault.step = step_;
     fault.expected = counter_;
     if ((word & is_busy) != 0) fault.kind = FaultKind::lane_busy;
-    if (!fits()) {
+    if (block_.count() > limit) {
       fault.kind = FaultKind::grid_too_large;
-      fault.expected = static_cast<std::uint32_t>(lane_.max_blocks());
+      fault.expected = static_cast<std::uint32_t>(limit);
       fault.seen = static_cast<std::uint32_t>(block_.count());
     }
     detail::explain(block_, lane_, fault,
@@ -205,9 +226,6 @@ class LaneCall {
     target::store<Order::relaxed, Scope::device>(seat, &state->calls,
                                                  std::uint64_t{step_ + rounds} << 32);
   }
-
-  /// In the clerk's word, beside the step.
-  static constexpr std::uint64_t is_busy = std::uint64_t{1} << 32;
 
   const Lane& lane_;
   BlockOf<Threads> block_;

@@ -9,10 +9,7 @@ struct DeviceBarrier {
   Lane lane;
 
   // Two warps: one for the flags, one for the lane's books.
-  IR_DEVICE void operator()(BlockOf<64> block) const {
-    LaneCall call(lane, block);
-    if (call.enter()) call.finish();
-  }
+  IR_DEVICE void operator()(BlockOf<64> block) const { LaneCall(lane, block).meet(); }
 };
 
 KernelList device_barrier_kernels();
