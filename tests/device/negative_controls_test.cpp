@@ -135,7 +135,7 @@ struct TellStep {
   IR_DEVICE void operator()(BlockOf<64> block) const {
     LaneCall call(lane, block);
     if (form == 2 && block.count() == 1) {
-      if (call.meet() && block.is_leader()) *step = call.step() + 1;
+      if (call.meet() && block.thread() == block.clerk()) *step = call.step() + 1;
       return;
     }
     if (form == 0 ? !call.enter() : !call.begin()) return;

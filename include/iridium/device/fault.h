@@ -119,6 +119,13 @@ IR_DEVICE void explain(BlockOf<Threads> block, const Lane& lane, FaultRecord fau
   raise(block, lane, fault);
 }
 
+/// The lane's count of steps, for the records of waits outside of calls.
+template <int Threads>
+IR_DEVICE std::uint32_t step_of(BlockOf<Threads> block, const Lane& lane) {
+  return static_cast<std::uint32_t>(
+      target::load<Order::relaxed, Scope::device>(block.seat(), &lane.state()->calls) >> 32);
+}
+
 /// Whether `seen` has reached `expected`, on a counter that wraps around.
 IR_DEVICE inline bool has_reached(std::uint32_t seen, std::uint32_t expected) {
   return static_cast<std::int32_t>(seen - expected) >= 0;

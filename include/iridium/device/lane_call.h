@@ -32,13 +32,19 @@ class LaneCall {
     bool failed = block_.count() > lane_.max_blocks();
     if (!failed) {
       counter_ = read_counter();
-      failed = count_in(block_entered, counter_, word);
+      failed = !count_in(block_entered, counter_, word);
     }
-    return agree(failed, word, lane_.max_blocks());
+    failed = block_.any(failed, word, block_.clerk());
+    return conclude(failed, word, lane_.max_blocks());
   }
 
   /// Begins, and waits until this block of every member has.
-  [[nodiscard]] IR_DEVICE bool enter() { return enter_counting(block_entered, lane_.max_blocks()); }
+  [[nodiscard]] IR_DEVICE bool enter() {
+    std::uint64_t word = 0;
+    bool failed = !arrive(block_entered, lane_.max_blocks(), word);
+    failed = block_.any(failed, word, block_.clerk());
+    return conclude(failed, word, lane_.max_blocks());
+  }
 
   /// Waits until this block of every member is here. What any member's block wrote before, this
   /// block sees afterwards.
@@ -47,18 +53,20 @@ class LaneCall {
     announce([&](std::uint32_t* flag) {
       target::store<Order::release, Scope::system>(block_.seat(), flag, counter_);
     });
-    std::uint64_t word = step_;
-    const bool failed = !await();
-    return agree(failed, word, lane_.max_blocks());
+    const bool failed = block_.any(!await());
+    return conclude(failed, step_, lane_.max_blocks());
   }
 
   /// A whole call that is nothing but a barrier: `enter` and `finish` in one, for a grid of one
-  /// block. False when the team has failed.
+  /// block. Only the clerk knows the step afterwards. False when the team has failed.
   IR_DEVICE bool meet() {
     // The step is taken at once: the block's counter alone tells that a call is here.
-    const bool arrived = enter_counting(step_taken, 1);
-    if (arrived && block_.is_leader()) write_counter();
-    return arrived;
+    std::uint64_t word = 0;
+    bool failed = !arrive(step_taken, 1, word);
+    failed = block_.any_because(failed, word);
+    if (!conclude(failed, word, 1)) return false;
+    if (block_.is_leader()) write_counter();
+    return true;
   }
 
   /// Ends the call. Before this, the block has heard from every member something it sent in this
@@ -70,7 +78,7 @@ class LaneCall {
   }
 
   /// A barrier, and the end of the call: afterwards what members wrote to this rank has arrived,
-  /// and what they read of it they have read. False when the team has failed.
+  /// and what they read of it they have read. False when the barrier failed.
   IR_DEVICE bool leave(std::uint32_t rounds = 1) {
     const bool arrived = barrier();
     if (arrived) finish(rounds);
@@ -98,19 +106,17 @@ class LaneCall {
   /// In the clerk's word, beside the step.
   static constexpr std::uint64_t is_busy = std::uint64_t{1} << 32;
 
-  IR_DEVICE bool enter_counting(std::uint64_t entry, int limit) {
-    std::uint64_t word = 0;
-    bool failed = block_.count() > limit;
-    if (!failed) {
-      // By adding, peers can be told before this rank has read its own words.
-      announce([&](std::uint32_t* flag) {
-        target::fetch_add<Order::release, Scope::system>(block_.seat(), flag, 1u);
-      });
-      const std::uint32_t before = read_counter();
-      counter_ = before + 1;
-      failed = count_in(entry, before, word) || !await();
-    }
-    return agree(failed, word, limit);
+  /// Tells every member that this block has begun, counts it in, and waits for theirs, as far as it
+  /// is this thread's to do. False when something failed.
+  IR_DEVICE bool arrive(std::uint64_t entry, int limit, std::uint64_t& word) {
+    if (block_.count() > limit) return false;
+    // By adding, peers can be told before this rank has read its own words.
+    announce([&](std::uint32_t* flag) {
+      target::fetch_add<Order::release, Scope::system>(block_.seat(), flag, 1u);
+    });
+    const std::uint32_t before = read_counter();
+    counter_ = before + 1;
+    return count_in(entry, before, word) && await();
   }
 
   IR_DEVICE bool is_clerk() const { return block_.thread() == block_.clerk(); }
@@ -128,10 +134,10 @@ class LaneCall {
                                                  std::uint64_t{counter_});
   }
 
-  /// The clerk counts the block in and learns the step. True when the team has failed, or when
+  /// The clerk counts the block in and learns the step. False when the team has failed, or when
   /// another call is on the lane or was since the counter was read as `before`.
   IR_DEVICE bool count_in(std::uint64_t entry, std::uint32_t before, std::uint64_t& word) {
-    if (!is_clerk()) return false;
+    if (!is_clerk()) return true;
     Seat* const seat = block_.seat();
     const auto calls =
         target::fetch_add<Order::relaxed, Scope::device>(seat, &lane_.state()->calls, entry);
@@ -142,7 +148,7 @@ class LaneCall {
         static_cast<std::uint32_t>(calls) >= static_cast<std::uint32_t>(block_.count()) ||
         counter != before;
     word = (calls >> 32) | (busy ? is_busy : 0);
-    return failed || busy;
+    return !failed && !busy;
   }
 
   /// Tells this block of every member that all threads are here, with all they have stored:
@@ -175,10 +181,8 @@ class LaneCall {
     return detail::has_reached(seen, counter_);
   }
 
-  /// All threads learn the step from the clerk's `word`, and whether one has failed, as all have
-  /// when the grid is over its `limit`.
-  IR_DEVICE bool agree(bool failed, std::uint64_t word, int limit) {
-    failed = block_.any(failed, word, block_.clerk());
+  /// Keeps the step, and reports what `failed`, with the clerk's `word`, means.
+  IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit) {
     step_ = static_cast<std::uint32_t>(word);
     if (!failed) return true;
     if (!block_.is_leader()) return false;

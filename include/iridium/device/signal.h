@@ -63,6 +63,7 @@ template <int Threads, Order O = Order::acquire, Scope S = Scope::system>
   if (!block.any(failed)) return true;
   if (!block.is_leader()) return false;
   FaultRecord fault = {};
+  fault.step = detail::step_of(block, lane);
   fault.expected = value;
   fault.seen = target::load<O, S>(block.seat(), flag);
   detail::explain(block, lane, fault, [&](int place, std::uint32_t& seen) {
@@ -104,6 +105,7 @@ template <int Threads, Order O = Order::acquire, Scope S = Scope::system>
   if (!block.any(failed)) return true;
   if (!block.is_leader()) return false;
   FaultRecord fault = {};
+  fault.step = detail::step_of(block, lane);
   fault.expected = value;
   detail::explain(block, lane, fault,
                   [&](int peer, std::uint32_t& seen) { return !is_there(peer, seen); });

@@ -29,7 +29,7 @@ struct BlockScheduler::SharedBlock {
   std::atomic<std::uint32_t> generation = 0;
   std::atomic<bool> ended = false;  ///< for one of its fibers
   std::atomic<bool> any[2] = {};    ///< by generation
-  std::uint64_t word[2] = {};
+  std::atomic<std::uint64_t> word[2] = {};
 };
 
 /// A fiber and the seat it holds.
@@ -69,7 +69,7 @@ class BlockScheduler::Occupant final : public Seat {
     const std::uint32_t generation = shared.generation.load(std::memory_order_relaxed);
     const std::uint32_t side = generation % 2;
     if (any) shared.any[side].store(true, std::memory_order_relaxed);
-    if (thread == source) shared.word[side] = word;
+    if (thread == source) shared.word[side].store(word, std::memory_order_relaxed);
     if (watched) point();
     if (shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
       shared.arrived.store(0, std::memory_order_relaxed);
@@ -85,7 +85,7 @@ class BlockScheduler::Occupant final : public Seat {
         pause(again);
       }
     }
-    word = shared.word[side];
+    word = shared.word[side].load(std::memory_order_relaxed);
     return shared.any[side].load(std::memory_order_relaxed);
   }
 
