@@ -161,7 +161,7 @@ std::optional<std::uint64_t> schedule_seed_setting(const Environment& environmen
   if (!value) return std::nullopt;
   const auto seed = parse_number(*value);
   if (!seed) throw bad_value(variables::schedule_seed, *value, "a number such as 1");
-  return *seed;
+  return seed;
 }
 
 std::string runtime_dir_setting(const Environment& environment) {

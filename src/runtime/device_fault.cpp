@@ -1,6 +1,7 @@
 #include "runtime/device_fault.h"
 
 #include <fmt/format.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -12,9 +13,12 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
   for (std::size_t place = 0; place < ranks.size(); ++place)
     if ((record.missing >> place & 1) != 0) missing.push_back(ranks[place]);
   const std::size_t reporter = record.reporter < ranks.size() ? record.reporter : 0;
+  // Written by a peer: its end is not taken for granted.
+  const std::string operation(record.operation.text,
+                              ::strnlen(record.operation.text, sizeof record.operation.text));
   const std::string where =
-      fmt::format("in {} (block {}, step {} of {}), as rank {} saw it", record.operation.text,
-                  record.block, record.step, team, ranks[reporter]);
+      fmt::format("in {} (block {}, step {} of {}), as rank {} saw it", operation, record.block,
+                  record.step, team, ranks[reporter]);
   switch (record.kind) {
     case FaultKind::timeout: {
       const std::string who = missing.empty() ? "a signal" : list_ranks(missing);

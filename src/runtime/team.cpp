@@ -75,16 +75,16 @@ void TeamState::set_up_lane() {
 Lane TeamState::lane(std::string_view operation) const {
   require_member(std::string(operation));
   check();
-  return make_lane(layout_,
-                   {.ranks = channel_.members,
-                    .place = place_,
-                    .base = lane_->data(),
-                    .stride = core_->heap().stride(),
-                    .status = status_.get(),
-                    .timeout_ns = static_cast<std::uint64_t>(
-                        std::chrono::nanoseconds(core_->timeout()).count()),
-                    .call_id = next_call_id_.fetch_add(1, std::memory_order_relaxed)},
-                   operation);
+  return make_lane(
+      layout_,
+      {.ranks = channel_.members,
+       .place = place_,
+       .base = lane_->data(),
+       .stride = core_->heap().stride(),
+       .status = status_.get(),
+       .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(core_->timeout()).count()),
+       .call_id = next_call_id_.fetch_add(1, std::memory_order_relaxed)},
+      operation);
 }
 
 void TeamState::check() const {

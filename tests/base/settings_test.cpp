@@ -110,6 +110,33 @@ TEST(Settings, BadCheckedModeNamesVariableAndValue) {
                      [](const Environment& environment) { checked_setting(environment); });
 }
 
+TEST(Settings, BlocksAreWholeOrSplit) {
+  EXPECT_FALSE(split_blocks_setting(environment_with({})));
+  EXPECT_FALSE(split_blocks_setting(environment_with({{variables::split_blocks, "0"}})));
+  EXPECT_TRUE(split_blocks_setting(environment_with({{variables::split_blocks, "1"}})));
+}
+
+TEST(Settings, BadSplitBlocksNameVariableAndValue) {
+  for (const char* value : {"true", "4", "yes", "01", "1 "})
+    expect_bad_value(variables::split_blocks, value,
+                     [](const Environment& environment) { split_blocks_setting(environment); });
+}
+
+TEST(Settings, ScheduleSeedIsReadOrNone) {
+  EXPECT_EQ(schedule_seed_setting(environment_with({})), std::nullopt);
+  EXPECT_EQ(schedule_seed_setting(environment_with({{variables::schedule_seed, "0"}})), 0u);
+  EXPECT_EQ(schedule_seed_setting(environment_with({{variables::schedule_seed, "42"}})), 42u);
+  EXPECT_EQ(
+      schedule_seed_setting(environment_with({{variables::schedule_seed, "18446744073709551615"}})),
+      18446744073709551615u);
+}
+
+TEST(Settings, BadScheduleSeedNamesVariableAndValue) {
+  for (const char* value : {"none", "-1", "1.5", "0x1", " 1", "1K", "18446744073709551616"})
+    expect_bad_value(variables::schedule_seed, value,
+                     [](const Environment& environment) { schedule_seed_setting(environment); });
+}
+
 TEST(Settings, RuntimeDirectoryIsTakenAsItIs) {
   EXPECT_EQ(runtime_dir_setting(environment_with({})), "");
   EXPECT_EQ(runtime_dir_setting(environment_with({{variables::runtime_dir, "/some/where"}})),
@@ -127,6 +154,8 @@ TEST(Settings, ReadersLookAtTheirOwnVariableOnly) {
   EXPECT_EQ(heap_bytes_setting(others(variables::heap_bytes)), default_heap_bytes);
   EXPECT_EQ(timeout_setting(others(variables::timeout)), default_timeout);
   EXPECT_FALSE(checked_setting(others(variables::checked)));
+  EXPECT_FALSE(split_blocks_setting(others(variables::split_blocks)));
+  EXPECT_EQ(schedule_seed_setting(others(variables::schedule_seed)), std::nullopt);
   EXPECT_EQ(runtime_dir_setting(others(variables::runtime_dir)), "");
 }
 
@@ -146,10 +175,14 @@ TEST(Settings, EmptyVariablesOfTheProcessMeanTheDefault) {
   const ScopedVariable heap_bytes(variables::heap_bytes, "");
   const ScopedVariable timeout(variables::timeout, "");
   const ScopedVariable checked(variables::checked, "");
+  const ScopedVariable split_blocks(variables::split_blocks, "");
+  const ScopedVariable schedule_seed(variables::schedule_seed, "");
   EXPECT_EQ(backend_setting(process_environment), std::nullopt);
   EXPECT_EQ(heap_bytes_setting(process_environment), default_heap_bytes);
   EXPECT_EQ(timeout_setting(process_environment), default_timeout);
   EXPECT_FALSE(checked_setting(process_environment));
+  EXPECT_FALSE(split_blocks_setting(process_environment));
+  EXPECT_EQ(schedule_seed_setting(process_environment), std::nullopt);
 }
 
 TEST(SettingsTable, HasEveryVariableThatIsRead) {
@@ -190,12 +223,14 @@ TEST(SettingsTable, DefaultsAreThoseOfTheCode) {
       environment_with({{variables::backend, default_of(variables::backend)},
                         {variables::heap_bytes, default_of(variables::heap_bytes)},
                         {variables::timeout, default_of(variables::timeout)},
-                        {variables::checked, default_of(variables::checked)}});
+                        {variables::checked, default_of(variables::checked)},
+                        {variables::split_blocks, default_of(variables::split_blocks)}});
   const Environment nothing = environment_with({});
   EXPECT_EQ(backend_setting(defaults), backend_setting(nothing));
   EXPECT_EQ(heap_bytes_setting(defaults), heap_bytes_setting(nothing));
   EXPECT_EQ(timeout_setting(defaults), timeout_setting(nothing));
   EXPECT_EQ(checked_setting(defaults), checked_setting(nothing));
+  EXPECT_EQ(split_blocks_setting(defaults), split_blocks_setting(nothing));
 }
 
 TEST(SettingsTable, MarkdownHasFiveColumnsAndARowPerSetting) {

@@ -15,7 +15,7 @@
 namespace iridium {
 namespace {
 
-__extension__ typedef _Float16 CompilerHalf;
+using CompilerHalf = _Float16;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
@@ -263,13 +263,13 @@ std::vector<T> interesting_integers() {
 
 TYPED_TEST(Integers, WrapAround) {
   // 128 bits hold every exact result; the cast back takes it modulo 2^n.
-  __extension__ typedef __int128 Wide;
+  using Wide = __int128;
   for (const TypeParam a : interesting_integers<TypeParam>())
     for (const TypeParam b : interesting_integers<TypeParam>()) {
       EXPECT_EQ(add(a, b), static_cast<TypeParam>(Wide{a} + b)) << +a << " " << +b;
       EXPECT_EQ(subtract(a, b), static_cast<TypeParam>(Wide{a} - b)) << +a << " " << +b;
       // The square of 2^64 - 1 would not fit into a signed 128-bit integer.
-      __extension__ typedef unsigned __int128 UnsignedWide;
+      using UnsignedWide = unsigned __int128;
       EXPECT_EQ(multiply(a, b),
                 static_cast<TypeParam>(static_cast<UnsignedWide>(a) * static_cast<UnsignedWide>(b)))
           << +a << " " << +b;
@@ -384,12 +384,12 @@ TEST(Number, NamesTheElementTypes) {
 }
 
 TEST(Number, AccumulatesInAWiderOrTheSameType) {
-  static_assert(std::same_as<accumulator_t<fp16>, float>);
-  static_assert(std::same_as<accumulator_t<bf16>, float>);
-  static_assert(std::same_as<accumulator_t<float>, float>);
-  static_assert(std::same_as<accumulator_t<double>, double>);
-  static_assert(std::same_as<accumulator_t<std::int8_t>, std::int8_t>);
-  static_assert(std::same_as<accumulator_t<std::uint64_t>, std::uint64_t>);
+  static_assert(std::same_as<Accumulator<fp16>, float>);
+  static_assert(std::same_as<Accumulator<bf16>, float>);
+  static_assert(std::same_as<Accumulator<float>, float>);
+  static_assert(std::same_as<Accumulator<double>, double>);
+  static_assert(std::same_as<Accumulator<std::int8_t>, std::int8_t>);
+  static_assert(std::same_as<Accumulator<std::uint64_t>, std::uint64_t>);
 }
 
 TEST(Number, FillsVectorsOfSixteenBytes) {

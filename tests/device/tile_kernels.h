@@ -61,6 +61,7 @@ enum class NumberKind { fp16, bf16, float32, float64, int8, int32, int64, uint8,
 /// Calls `function` with a value of the type of this kind.
 template <class Function>
 IR_DEVICE void with_number(NumberKind kind, Function function) {
+  // NOLINTNEXTLINE(bugprone-branch-clone): the branches differ in their types.
   switch (kind) {
     case NumberKind::fp16:
       return function(fp16());

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -95,7 +97,8 @@ enum class Match {
 
 template <class T>
 bool same(T x, T y, Match match) {
-  if (std::memcmp(&x, &y, sizeof(T)) == 0) return true;
+  using Bytes = std::array<std::byte, sizeof(T)>;
+  if (std::bit_cast<Bytes>(x) == std::bit_cast<Bytes>(y)) return true;
   if constexpr (FloatNumber<T>) {
     if (match != Match::bits && x != x && y != y) return true;
     if (match == Match::zeros && x == y) return true;

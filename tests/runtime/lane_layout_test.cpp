@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "support/ranks.h"
 
@@ -90,6 +92,156 @@ TEST(LaneLayouts, RefuseAreasOverTheLimit) {
   expect_refused(options_of(1, 1, over), "packet_bytes", "1099511627777", "1099511627776");
   expect_refused(options_of(1, ~std::size_t{0}, 1), "scratch_bytes", "18446744073709551615",
                  "1099511627776");
+}
+
+/// The segments of ranks 0 to 7, each with a lane behind some other memory.
+class Segments {
+ public:
+  static constexpr std::size_t offset = 3 * line;
+
+  std::byte* lane_of(int rank) {
+    return memory_.data()->bytes + static_cast<std::size_t>(rank) * stride() + offset;
+  }
+  LaneState& state_of(int rank) {
+    return *reinterpret_cast<LaneState*>(lane_of(rank) + layout.state);
+  }
+  std::size_t stride() const { return layout.bytes + 2 * offset; }
+
+  const LaneLayout layout = lay_out_lane(3, options_of(2, 100, 100));
+
+ private:
+  struct alignas(line) Line {
+    std::byte bytes[line];
+  };
+  std::vector<Line> memory_ = std::vector<Line>(8 * stride() / line);
+};
+
+LanePlace place_in(Segments& segments, const std::vector<int>& ranks, int place) {
+  LanePlace where;
+  where.ranks = ranks;
+  where.place = place;
+  where.base = segments.lane_of(ranks[static_cast<std::size_t>(place)]);
+  where.stride = segments.stride();
+  return where;
+}
+
+/// From every place to every other.
+void expect_peers_found(Segments& segments, const std::vector<int>& ranks) {
+  for (int place = 0; place < static_cast<int>(ranks.size()); ++place) {
+    const Lane lane = make_lane(segments.layout, place_in(segments, ranks, place), "barrier");
+    EXPECT_EQ(lane.peers().rank(), place);
+    EXPECT_EQ(lane.peers().size(), static_cast<int>(ranks.size()));
+    std::byte* const mine = segments.lane_of(ranks[static_cast<std::size_t>(place)]) + 5;
+    for (int peer = 0; peer < lane.peers().size(); ++peer)
+      EXPECT_EQ(lane.peers().at(mine, peer),
+                segments.lane_of(ranks[static_cast<std::size_t>(peer)]) + 5)
+          << "from place " << place << " to place " << peer;
+  }
+}
+
+TEST(Lanes, OfEvenlySpacedRanksNeedNoTable) {
+  for (const std::vector<int>& ranks : std::vector<std::vector<int>>{
+           {0, 1, 2}, {6, 4, 2}, {3}, {5, 2}, {1, 4, 7}, {0, 1, 2, 3, 4, 5, 6, 7}}) {
+    SCOPED_TRACE(testing::PrintToString(ranks));
+    Segments segments;
+    for (int rank = 0; rank < 8; ++rank)
+      std::fill_n(segments.state_of(rank).ranks, max_team_size, std::uint8_t{99});
+    expect_peers_found(segments, ranks);
+  }
+}
+
+TEST(Lanes, OfOtherRanksReadTheTableInTheirState) {
+  for (const std::vector<int>& ranks :
+       std::vector<std::vector<int>>{{0, 1, 3}, {7, 5, 0}, {2, 0, 1}, {0, 1, 2, 4}}) {
+    SCOPED_TRACE(testing::PrintToString(ranks));
+    Segments segments;
+    for (const int member : ranks)
+      std::transform(ranks.begin(), ranks.end(), segments.state_of(member).ranks,
+                     [](int rank) { return static_cast<std::uint8_t>(rank); });
+    expect_peers_found(segments, ranks);
+  }
+}
+
+TEST(Lanes, CarryWhatTheyAreGiven) {
+  Segments segments;
+  const std::vector<int> ranks = {1, 2, 3};
+  LaneStatus status;
+  LanePlace where = place_in(segments, ranks, 1);
+  where.status = &status;
+  where.timeout_ns = 123;
+  where.call_id = 1;
+  const Lane lane = make_lane(segments.layout, where, "barrier");
+  EXPECT_EQ(lane.layout(), segments.layout);
+  EXPECT_EQ(lane.max_blocks(), 2);
+  EXPECT_EQ(lane.state(), &segments.state_of(2));
+  EXPECT_EQ(lane.terms().status, &status);
+  EXPECT_EQ(lane.terms().timeout_ns, 123u);
+  where.call_id = 2;
+  EXPECT_NE(make_lane(segments.layout, where, "barrier").terms().call_id, lane.terms().call_id);
+}
+
+TEST(Lanes, CutTheNameOfTheOperation) {
+  Segments segments;
+  const std::vector<int> ranks = {0, 1, 2};
+  const std::string alphabet = "abcdefghijklmnopqrstuvwxyz";
+  for (const std::size_t length : {0u, 1u, 22u, 23u, 24u, 26u}) {
+    const Lane lane =
+        make_lane(segments.layout, place_in(segments, ranks, 0), alphabet.substr(0, length));
+    const OperationName& name = lane.terms().operation;
+    const char* const end = std::find(std::begin(name.text), std::end(name.text), '\0');
+    ASSERT_NE(end, std::end(name.text)) << "no 0 after " << length << " characters";
+    EXPECT_EQ(std::string(std::begin(name.text), end),
+              alphabet.substr(0, std::min<std::size_t>(length, max_operation_length)));
+  }
+}
+
+/// From its first byte to the one after its last, counted from the lane's start.
+struct Part {
+  std::ptrdiff_t first;
+  std::ptrdiff_t last;
+};
+
+std::vector<Part> parts_of(const Lane& lane) {
+  std::vector<Part> parts;
+  const auto add = [&](const void* at, std::size_t bytes) {
+    const std::ptrdiff_t first = static_cast<const std::byte*>(at) - lane.terms().base;
+    parts.push_back({first, first + static_cast<std::ptrdiff_t>(bytes)});
+  };
+  add(lane.state(), sizeof(LaneState));
+  for (int block = 0; block < lane.max_blocks(); ++block) {
+    add(lane.counter(block), 8);
+    for (int source = 0; source < lane.layout().members; ++source)
+      add(lane.flags(block) + source, 4);
+  }
+  for (const std::uint32_t parity : {0u, 1u}) {
+    for (int source = 0; source < lane.layout().members; ++source)
+      add(lane.packets(parity, source), lane.layout().packet_slots * 16);
+    add(lane.scratch(parity), lane.layout().scratch_bytes);
+  }
+  return parts;
+}
+
+TEST(Lanes, HavePartsThatDoNotOverlap) {
+  for (const int members : {1, 3, 8})
+    for (const int blocks : {1, 5, 33})
+      for (const std::size_t bytes : {1u, 128u, 1000u}) {
+        SCOPED_TRACE(testing::Message()
+                     << members << " members, " << blocks << " blocks, " << bytes << " bytes");
+        const LaneLayout layout = lay_out_lane(members, options_of(blocks, bytes, bytes));
+        EXPECT_GE(layout.scratch_bytes, bytes);
+        EXPECT_GE(layout.packet_slots * 8, bytes);
+        std::vector<std::byte> memory(layout.bytes);
+        LanePlace where;
+        const std::vector<int> ranks = {0};
+        where.ranks = ranks;
+        where.base = memory.data();
+        std::vector<Part> parts = parts_of(make_lane(layout, where, "barrier"));
+        std::sort(parts.begin(), parts.end(),
+                  [](const Part& a, const Part& b) { return a.first < b.first; });
+        EXPECT_GE(parts.front().first, 0);
+        for (std::size_t i = 1; i < parts.size(); ++i) EXPECT_LE(parts[i - 1].last, parts[i].first);
+        EXPECT_LE(parts.back().last, static_cast<std::ptrdiff_t>(layout.bytes));
+      }
 }
 
 }  // namespace

@@ -133,11 +133,7 @@ inline constexpr int vector_elements = static_cast<int>(16 / sizeof(T));
 /// The type sums of T are kept in: float for the 16-bit types, otherwise T. Add with `add`, which
 /// wraps integers.
 template <Number T>
-struct Accumulator {
-  using type = std::conditional_t<HalfNumber<T>, float, T>;
-};
-template <class T>
-using accumulator_t = typename Accumulator<T>::type;
+using Accumulator = std::conditional_t<HalfNumber<T>, float, T>;
 
 template <HalfNumber T>
 IR_DEVICE constexpr T operator+(T a, T b) {
@@ -202,48 +198,48 @@ namespace detail {
 // Signed overflow is undefined; unsigned arithmetic has the same bits.
 template <class T>
 struct Wrapping {
-  using type = T;
+  using Type = T;
 };
 template <IntegerNumber T>
 struct Wrapping<T> {
-  using type = std::make_unsigned_t<T>;
+  using Type = std::make_unsigned_t<T>;
 };
 }  // namespace detail
 
 /// a + b; integers wrap, signed ones too.
 template <Number T>
 IR_DEVICE constexpr T add(T a, T b) {
-  using Wrapping = typename detail::Wrapping<T>::type;
+  using Wrapping = typename detail::Wrapping<T>::Type;
   return static_cast<T>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
 }
 
 /// a - b; integers wrap, signed ones too.
 template <Number T>
 IR_DEVICE constexpr T subtract(T a, T b) {
-  using Wrapping = typename detail::Wrapping<T>::type;
+  using Wrapping = typename detail::Wrapping<T>::Type;
   return static_cast<T>(static_cast<Wrapping>(a) - static_cast<Wrapping>(b));
 }
 
 /// a * b; integers wrap, signed ones too.
 template <Number T>
 IR_DEVICE constexpr T multiply(T a, T b) {
-  using Wrapping = typename detail::Wrapping<T>::type;
+  using Wrapping = typename detail::Wrapping<T>::Type;
   return static_cast<T>(static_cast<Wrapping>(a) * static_cast<Wrapping>(b));
 }
 
 /// The smaller of both; NaN when either is. Of -0 and 0 it may be any.
 template <Number T>
 IR_DEVICE constexpr T minimum(T a, T b) {
-  const auto x = static_cast<accumulator_t<T>>(a);
-  const auto y = static_cast<accumulator_t<T>>(b);
+  const auto x = static_cast<Accumulator<T>>(a);
+  const auto y = static_cast<Accumulator<T>>(b);
   return y < x || y != y ? b : a;
 }
 
 /// The larger of both; NaN when either is. Of -0 and 0 it may be any.
 template <Number T>
 IR_DEVICE constexpr T maximum(T a, T b) {
-  const auto x = static_cast<accumulator_t<T>>(a);
-  const auto y = static_cast<accumulator_t<T>>(b);
+  const auto x = static_cast<Accumulator<T>>(a);
+  const auto y = static_cast<Accumulator<T>>(b);
   return x < y || y != y ? b : a;
 }
 
@@ -289,7 +285,8 @@ IR_DEVICE constexpr To convert(From from) {
   } else if constexpr (HalfNumber<To> && !std::same_as<From, float>) {
     return To(detail::round_to_odd(from));
   } else if constexpr (FloatNumber<From> && IntegerNumber<To>) {
-    constexpr From beyond = 2 * static_cast<From>(detail::highest<To> / 2 + 1);
+    constexpr To half_beyond = detail::highest<To> / 2 + 1;
+    constexpr From beyond = 2 * static_cast<From>(half_beyond);
     if (from >= beyond) return detail::highest<To>;
     if (from > static_cast<From>(detail::lowest<To>)) return static_cast<To>(from);
     return from == from ? detail::lowest<To> : To{0};

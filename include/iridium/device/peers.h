@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "iridium/device/compiler.h"
 
@@ -35,8 +36,8 @@ class Peers {
     const std::ptrdiff_t distance =
         terms_.ranks == nullptr ? (place - terms_.place) * terms_.place_stride
                                 : (terms_.ranks[place] - terms_.rank) * terms_.segment_stride;
-    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(mine) +
-                                static_cast<std::uintptr_t>(distance));
+    using Bytes = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    return reinterpret_cast<T*>(reinterpret_cast<Bytes*>(mine) + distance);
   }
 
  private:

@@ -171,6 +171,7 @@ void BlockScheduler::start_block() {
   shared.running = threads;
   shared.ended.store(false, std::memory_order_relaxed);
   shared.arrived.store(0, std::memory_order_relaxed);
+  for (auto& any : shared.any) any.store(false, std::memory_order_relaxed);
   for (int thread = 0; thread < threads; ++thread) {
     Occupant& occupant = take_free();
     occupant.sit_down(grid, shared, grid.started, thread, threads);

@@ -1,0 +1,112 @@
+#include "runtime/device_fault.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace iridium {
+namespace {
+
+using std::chrono::milliseconds;
+
+const std::vector<int> ranks = {4, 2, 7};
+
+/// Every number is another one, so that none can stand for another.
+FaultRecord record_of(FaultKind kind, std::uint64_t missing) {
+  FaultRecord record;
+  record.kind = kind;
+  record.reporter = 1;
+  record.block = 31;
+  record.step = 57;
+  record.expected = 113;
+  record.seen = 109;
+  record.missing = missing;
+  constexpr std::string_view operation = "all_reduce";
+  std::copy(operation.begin(), operation.end(), record.operation.text);
+  return record;
+}
+
+Fault describe(const FaultRecord& record) {
+  return iridium::describe(record, ranks, "team pair", milliseconds(2500));
+}
+
+void expect_words(const Fault& fault, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    EXPECT_NE(fault.message.find(part), std::string::npos) << fault.message << "\nlacks " << part;
+}
+
+const std::string place = "in all_reduce (block 31, step 57 of team pair), as rank 2 saw it";
+
+TEST(DeviceFaults, NameTheRanksThatDidNotArrive) {
+  const Fault fault = describe(record_of(FaultKind::timeout, 0b101));
+  EXPECT_EQ(fault.code, Errc::timeout);
+  EXPECT_EQ(fault.ranks, (std::vector<int>{4, 7}));
+  expect_words(fault,
+               {"ranks 4, 7 did not arrive", "within 2.5 s", place, "expected 113", "found 109"});
+}
+
+TEST(DeviceFaults, NameOneRankByItsPlace) {
+  for (std::size_t missing = 0; missing < ranks.size(); ++missing) {
+    const Fault fault = describe(record_of(FaultKind::timeout, std::uint64_t{1} << missing));
+    EXPECT_EQ(fault.ranks, std::vector<int>{ranks[missing]});
+    expect_words(fault, {"rank " + std::to_string(ranks[missing]) + " did not arrive"});
+  }
+}
+
+TEST(DeviceFaults, NameTheLastOfTheLargestTeam) {
+  std::vector<int> all(max_team_size);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = max_team_size - 1 - static_cast<int>(i);
+  const Fault fault = iridium::describe(record_of(FaultKind::timeout, std::uint64_t{1} << 63), all,
+                                        "team world", milliseconds(1000));
+  EXPECT_EQ(fault.ranks, std::vector<int>{0});
+}
+
+TEST(DeviceFaults, NameNobodyWhereAnySignalWasMissing) {
+  const Fault fault = describe(record_of(FaultKind::timeout, 0));
+  EXPECT_EQ(fault.code, Errc::timeout);
+  EXPECT_TRUE(fault.ranks.empty());
+  expect_words(fault, {"a signal did not arrive", "2.5 s", place});
+}
+
+TEST(DeviceFaults, NameTheRanksThatLeft) {
+  const Fault fault = describe(record_of(FaultKind::peer_left, 0b110));
+  EXPECT_EQ(fault.code, Errc::peer_left);
+  EXPECT_EQ(fault.ranks, (std::vector<int>{2, 7}));
+  expect_words(fault, {"ranks 2, 7 destroyed the context", "2.5 s", place});
+}
+
+TEST(DeviceFaults, NameTheRankWhoseCallsOverlapped) {
+  const Fault fault = describe(record_of(FaultKind::lane_busy, 0));
+  EXPECT_EQ(fault.code, Errc::lane_busy);
+  EXPECT_EQ(fault.ranks, std::vector<int>{2});
+  expect_words(fault, {"two operations of team pair", place, "one stream", "a team of its own"});
+}
+
+TEST(DeviceFaults, NameTheRankWhoseGridWasTooLargeAndBothNumbers) {
+  const Fault fault = describe(record_of(FaultKind::grid_too_large, 0));
+  EXPECT_EQ(fault.code, Errc::invalid_argument);
+  EXPECT_EQ(fault.ranks, std::vector<int>{2});
+  expect_words(fault, {"109 blocks", place, "the limit is 113"});
+}
+
+TEST(DeviceFaults, OfUnknownKindSayWhich) {
+  for (const std::uint32_t kind : {0u, 5u, 4'000'000'000u}) {
+    const Fault fault = describe(record_of(static_cast<FaultKind>(kind), 0b111));
+    EXPECT_EQ(fault.code, Errc::protocol);
+    EXPECT_TRUE(fault.ranks.empty());
+    expect_words(fault, {"unknown kind " + std::to_string(kind), place});
+  }
+}
+
+TEST(DeviceFaults, SurvivePlacesThatAreNone) {
+  FaultRecord record = record_of(FaultKind::timeout, ~std::uint64_t{0});
+  record.reporter = 4'000'000'000u;
+  const Fault fault = describe(record);
+  EXPECT_EQ(fault.ranks, ranks);
+  record.kind = FaultKind::lane_busy;
+  EXPECT_EQ(describe(record).ranks.size(), 1u);
+}
+
+}  // namespace
+}  // namespace iridium
