@@ -36,8 +36,8 @@ class Peers {
     const std::ptrdiff_t distance =
         terms_.ranks == nullptr ? (place - terms_.place) * terms_.place_stride
                                 : (terms_.ranks[place] - terms_.rank) * terms_.segment_stride;
-    using Bytes = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
-    return reinterpret_cast<T*>(reinterpret_cast<Bytes*>(mine) + distance);
+    using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    return reinterpret_cast<T*>(reinterpret_cast<Byte*>(mine) + distance);
   }
 
  private:
