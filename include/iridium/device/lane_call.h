@@ -64,7 +64,7 @@ class LaneCall {
     std::uint64_t word = 0;
     bool failed = !arrive(step_taken, 1, word);
     failed = block_.any_because(failed, word);
-    if (!conclude(failed, word, 1)) return false;
+    if (!conclude(failed, word, 1, 1)) return false;
     if (block_.is_leader()) write_counter();
     return true;
   }
@@ -182,13 +182,14 @@ class LaneCall {
   }
 
   /// Keeps the step, and reports what `failed`, with the clerk's `word`, means.
-  IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit) {
+  IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit,
+                          std::uint32_t steps_taken = 0) {
     step_ = static_cast<std::uint32_t>(word);
     if (!failed) return true;
     if (!block_.is_leader()) return false;
     // The only place from which a call reports, for the sake of small kernels.
     FaultRecord fault = {};
-    fault.step = step_;
+    fault.step = detail::step_of(block_, lane_) - steps_taken;
     fault.expected = counter_;
     if ((word & is_busy) != 0) fault.kind = FaultKind::lane_busy;
     if (block_.count() > limit) {
