@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <random>
 
 #include "base/text.h"
@@ -57,6 +58,12 @@ std::string CaseBuffers::check(std::uint64_t seed, const std::vector<int>& place
                            places[part], found[part * count_ + i], expected[i]);
   }
   return {};
+}
+
+std::string CaseBuffers::check_all(std::uint64_t seed) {
+  std::vector<int> everyone(static_cast<std::size_t>(team_.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  return check(seed, everyone);
 }
 
 }  // namespace iridium

@@ -23,6 +23,8 @@ class CaseBuffers {
   void set_inputs(std::uint64_t seed);
   /// The first difference from what members `places` contributed, in this order.
   std::string check(std::uint64_t seed, const std::vector<int>& places);
+  /// The same for all members.
+  std::string check_all(std::uint64_t seed);
 
   std::size_t count() const { return count_; }
   std::size_t bytes() const { return count_ * sizeof(std::uint32_t); }

@@ -1,5 +1,5 @@
 // What a rank's context, its teams and its arrays share. Teams may outlive the context; after
-// `Context` is gone their host calls throw.
+// `Context` is gone their collective calls throw.
 #pragma once
 
 #include <chrono>

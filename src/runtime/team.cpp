@@ -57,10 +57,16 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   if (place_ >= 0) {
     core_->mailbox().open(channel_.id);
     set_up_lane();
-    core_->mailbox().watch(channel_, *this);
   }
   // Nobody signals into a lane that is not zero yet.
-  core_->exchange_all(call + ": lane is ready", {});
+  try {
+    core_->exchange_all(call + ": lane is ready", {});
+  } catch (...) {
+    core_->mailbox().close(channel_.id);
+    throw;
+  }
+  // Last, when nothing can throw any more: the mailbox holds on to this object from here on.
+  if (place_ >= 0) core_->mailbox().watch(channel_, *this);
 }
 
 void TeamState::set_up_lane() {
@@ -100,7 +106,8 @@ void TeamState::throw_device_fault() const {
   if (std::atomic_ref(status_->failed).load(std::memory_order_acquire) == 0) return;
   const Fault fault = describe(status_->fault, channel_.members, channel_.name, core_->timeout());
   core_->mailbox().fail(channel_, fault);
-  throw fault.error();
+  // The first one stays, also when the hosts had another.
+  throw core_->mailbox().fault_of(channel_).value_or(fault).error();
 }
 
 void TeamState::on_fault() {

@@ -241,24 +241,6 @@ struct AnyWithWord {
   }
 };
 
-/// The same with reasons: counts those that hear one of a thread that said true.
-struct AnyBecause {
-  std::atomic<int>* heard;    ///< [set]
-  std::atomic<int>* matched;  ///< [set]
-
-  IR_DEVICE void operator()(BlockOf<32> block) const {
-    for (int set = 0; set < 1 << split_threads; ++set) {
-      const auto base = static_cast<std::uint64_t>(set) << 32;
-      std::uint64_t reason = base + static_cast<std::uint64_t>(block.thread());
-      const bool result = block.any_because((set >> block.thread() & 1) != 0, reason);
-      if (result) heard[set] += 1;
-      const std::uint64_t thread = reason - base;
-      if (result && thread < split_threads && (set >> thread & 1) != 0) matched[set] += 1;
-      block.sync();
-    }
-  }
-};
-
 class SplitBlocksAsk : public testing::Test {
  protected:
   static constexpr int sets = 1 << split_threads;
@@ -293,18 +275,6 @@ TEST_F(SplitBlocksAsk, ForTheWordOfOneThread) {
     run(scheduler, AnyWithWord{heard.data(), matched.data()}, 1);
     EXPECT_EQ(values(heard), expected_for_any(split_threads));
     EXPECT_EQ(values(matched), std::vector<int>(matched.size(), split_threads));
-  }
-}
-
-TEST_F(SplitBlocksAsk, ForTheReasonOfOneThatSaysTrue) {
-  for (const Schedule& schedule : schedules()) {
-    SCOPED_TRACE(name(schedule));
-    BlockScheduler scheduler(schedule);
-    Numbers heard = numbers(sets);
-    Numbers matched = numbers(sets);
-    run(scheduler, AnyBecause{heard.data(), matched.data()}, 1);
-    EXPECT_EQ(values(heard), expected_for_any(1));
-    EXPECT_EQ(values(matched), expected_for_any(1));
   }
 }
 

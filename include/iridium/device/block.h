@@ -39,11 +39,6 @@ class BlockOf {
   [[nodiscard]] IR_DEVICE bool any(bool mine, std::uint64_t& word, int source = 0) const {
     return target::any(seat_, mine, word, source);
   }
-  /// `any`, and when it is true, `reason` becomes that of a thread that passed true.
-  /// Block-collective; `sync` before the next one.
-  [[nodiscard]] IR_DEVICE bool any_because(bool mine, std::uint64_t& reason) const {
-    return target::any_because(seat_, mine, reason);
-  }
   /// Lets other blocks run, in loops that wait. `again`: nothing has changed since the last call.
   IR_DEVICE void pause(bool again) const { target::pause(seat_, again); }
   /// Nanoseconds since some point in the past.

@@ -45,6 +45,14 @@ IR_DEVICE WaitEnd poll(BlockOf<Threads> block, const Lane& lane, Arrived arrived
   }
 }
 
+/// Waits for `arrived` to return true, for a second at the most.
+template <int Threads, class Arrived>
+IR_DEVICE void wait_a_second(BlockOf<Threads> block, Arrived arrived) {
+  const std::uint64_t start = block.nanoseconds();
+  for (bool again = false; !arrived() && block.nanoseconds() - start < 1'000'000'000; again = true)
+    block.pause(again);
+}
+
 /// Copies the fault to where this rank's host sees it, once. One thread.
 template <int Threads>
 IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
@@ -52,11 +60,17 @@ IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
   LaneStatus* const status = lane.terms().status;
   if (target::load<Order::acquire, Scope::system>(seat, &lane.state()->abort) != lane_has_fault)
     return;
-  if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, &status->fault_taken, 0u, 1u) !=
-      0)
+  if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, &status->fault_taken, 0u, 1u) ==
+      0) {
+    status->fault = lane.state()->fault;
+    target::store<Order::release, Scope::system>(seat, &status->failed, 1u);
     return;
-  status->fault = lane.state()->fault;
-  target::store<Order::release, Scope::system>(seat, &status->failed, 1u);
+  }
+  // Ended by the block that won, which waits for nobody. When this kernel has ended, the host must
+  // find the fault.
+  wait_a_second(block, [&] {
+    return target::load<Order::relaxed, Scope::system>(seat, &status->failed) != 0;
+  });
 }
 
 /// Ends the team with this fault on every member, unless another block has ended it with its own.
@@ -81,11 +95,7 @@ IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault
   } else {
     // Ended by the member that won, which writes without waiting for anybody. Should it be killed
     // right there, the host of this rank hears of that by itself.
-    const std::uint64_t start = target::nanoseconds(seat);
-    for (bool again = false; !has_failed(block, lane); again = true) {
-      target::pause(seat, again);
-      if (target::nanoseconds(seat) - start > 1'000'000'000) return;
-    }
+    wait_a_second(block, [&] { return has_failed(block, lane); });
   }
   tell_host(block, lane);
 }

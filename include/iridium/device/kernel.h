@@ -89,6 +89,7 @@ using ThisCompiler = HostCompiler;
 template <class Kernel, class Compiler>
 const KernelEntry& kernel_entry() {
   static_assert(std::is_trivially_copyable_v<Kernel>, "kernels are copied to where they run");
+  static_assert(alignof(Kernel) <= 16, "a kernel's value is copied to memory aligned to 16");
   static_assert(sizeof(Kernel) <= 4000, "a kernel's value fits a GPU's launch arguments");
   static constexpr KernelEntry entry = {
       kernel_name<Kernel>(),      sizeof(Kernel),           threads_of(&Kernel::operator()),

@@ -30,20 +30,19 @@ class LaneCall {
   [[nodiscard]] IR_DEVICE bool begin() {
     std::uint64_t word = 0;
     bool failed = block_.count() > lane_.max_blocks();
+    block_.sync();
     if (!failed) {
       counter_ = read_counter();
       failed = !count_in(block_entered, counter_, word);
     }
-    failed = block_.any(failed, word, block_.clerk());
-    return conclude(failed, word, lane_.max_blocks());
+    return agree(failed, word, lane_.max_blocks(), counter_);
   }
 
   /// Begins, and waits until this block of every member has.
   [[nodiscard]] IR_DEVICE bool enter() {
     std::uint64_t word = 0;
-    bool failed = !arrive(block_entered, lane_.max_blocks(), word);
-    failed = block_.any(failed, word, block_.clerk());
-    return conclude(failed, word, lane_.max_blocks());
+    const bool failed = !arrive(block_entered, lane_.max_blocks(), word);
+    return agree(failed, word, lane_.max_blocks(), counter_ - 1);
   }
 
   /// Waits until this block of every member is here. What any member's block wrote before, this
@@ -58,13 +57,12 @@ class LaneCall {
   }
 
   /// A whole call that is nothing but a barrier: `enter` and `finish` in one, for a grid of one
-  /// block. Only the clerk knows the step afterwards. False when the team has failed.
+  /// block. False when the team has failed.
   IR_DEVICE bool meet() {
     // The step is taken at once: the block's counter alone tells that a call is here.
     std::uint64_t word = 0;
-    bool failed = !arrive(step_taken, 1, word);
-    failed = block_.any_because(failed, word);
-    if (!conclude(failed, word, 1, 1)) return false;
+    const bool failed = !arrive(step_taken, 1, word);
+    if (!agree(failed, word, 1, counter_ - 1)) return false;
     if (block_.is_leader()) write_counter();
     return true;
   }
@@ -103,8 +101,9 @@ class LaneCall {
   // What a block adds to the lane's {step, blocks entered}.
   static constexpr std::uint64_t block_entered = 1;
   static constexpr std::uint64_t step_taken = std::uint64_t{1} << 32;
-  /// In the clerk's word, beside the step.
+  // The clerk's word: the step, whether another call is here, and 31 bits of the counter.
   static constexpr std::uint64_t is_busy = std::uint64_t{1} << 32;
+  static constexpr int counter_shift = 33;
 
   /// Tells every member that this block has begun, counts it in, and waits for theirs, as far as it
   /// is this thread's to do. False when something failed.
@@ -147,7 +146,7 @@ class LaneCall {
     const bool busy =
         static_cast<std::uint32_t>(calls) >= static_cast<std::uint32_t>(block_.count()) ||
         counter != before;
-    word = (calls >> 32) | (busy ? is_busy : 0);
+    word = (calls >> 32) | (busy ? is_busy : 0) | std::uint64_t{before} << counter_shift;
     return !failed && !busy;
   }
 
@@ -181,15 +180,27 @@ class LaneCall {
     return detail::has_reached(seen, counter_);
   }
 
-  /// Keeps the step, and reports what `failed`, with the clerk's `word`, means.
-  IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit,
-                          std::uint32_t steps_taken = 0) {
+  /// All threads learn the step from the clerk's `word`, and whether one has failed. The leader has
+  /// read the counter as `before`.
+  IR_DEVICE bool agree(bool failed, std::uint64_t word, int limit, std::uint32_t before) {
+    failed = block_.any(failed, word, block_.clerk());
     step_ = static_cast<std::uint32_t>(word);
+    // Where another call has changed the counter between the clerk's look and the leader's, the
+    // leader must not write it back.
+    if (block_.is_leader() && word >> counter_shift != (before & 0x7fffffffu)) {
+      failed = true;
+      word |= is_busy;
+    }
+    return conclude(failed, word, limit);
+  }
+
+  /// Reports what `failed` means.
+  IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit) {
     if (!failed) return true;
     if (!block_.is_leader()) return false;
     // The only place from which a call reports, for the sake of small kernels.
     FaultRecord fault = {};
-    fault.step = detail::step_of(block_, lane_) - steps_taken;
+    fault.step = step_;
     fault.expected = counter_;
     if ((word & is_busy) != 0) fault.kind = FaultKind::lane_busy;
     if (block_.count() > limit) {

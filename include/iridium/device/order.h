@@ -1,4 +1,5 @@
-// Memory order and scope, as arguments: signal(block, flag, 1, order::release, scope::system).
+// Memory order and scope, as arguments: atomic_store(block, flag, 1, order::release,
+// scope::system).
 #pragma once
 
 namespace iridium {

@@ -20,7 +20,7 @@ class Seat {
   /// Lets other blocks run. `again`: nothing has changed since the last call.
   virtual void pause(bool again) = 0;
   /// All threads of the block come here before one goes on. Returns whether any passed true, and
-  /// gives `word` of the thread that names itself as `source` to all.
+  /// gives `word` of thread `source` to all.
   virtual bool meet(bool any, std::uint64_t& word, int source) = 0;
   /// Nanoseconds since some point in the past.
   virtual std::uint64_t now() = 0;

@@ -40,13 +40,6 @@ IR_DEVICE inline void sync(Seat*) {
 IR_DEVICE inline bool any(Seat*, bool mine) {
   return __syncthreads_or(mine) != 0;
 }
-IR_DEVICE inline bool any_because(Seat*, bool mine, std::uint64_t& reason) {
-  __shared__ std::uint64_t shared_reason;
-  if (mine) shared_reason = reason;
-  const bool found = __syncthreads_or(mine) != 0;
-  if (found) reason = shared_reason;
-  return found;
-}
 IR_DEVICE inline bool any(Seat*, bool mine, std::uint64_t& word, int source) {
   __shared__ std::uint64_t shared_word;
   if (static_cast<int>(threadIdx.x) == source) shared_word = word;

@@ -45,9 +45,6 @@ IR_DEVICE inline void sync(Seat* seat) {
 IR_DEVICE inline bool any(Seat* seat, bool mine, std::uint64_t& word, int source) {
   return seat->threads > 1 ? seat->meet(mine, word, source) : mine;
 }
-IR_DEVICE inline bool any_because(Seat* seat, bool mine, std::uint64_t& reason) {
-  return any(seat, mine, reason, mine ? seat->thread : -1);
-}
 IR_DEVICE inline bool any(Seat* seat, bool mine) {
   std::uint64_t word = 0;
   return any(seat, mine, word, 0);

@@ -165,7 +165,16 @@ void BlockScheduler::start_block() {
   const std::size_t which = schedule_.seed ? draw(grids_.size()) : 0;
   RunningGrid& grid = *grids_[which];
   const int threads = schedule_.split ? threads_of_split_block : 1;
-  if (free_blocks_.empty()) free_blocks_.push_back(std::make_unique<SharedBlock>());
+  try {
+    make_free(static_cast<std::size_t>(threads));
+  } catch (...) {
+    // No room for more fibers: the blocks that run end, and then the grid fails.
+    if (!grid.failure) grid.failure = std::current_exception();
+    grid.blocks = grid.started;
+    grids_.erase(grids_.begin() + static_cast<std::ptrdiff_t>(which));
+    count_contenders();
+    return;
+  }
   SharedBlock& shared = *free_blocks_.back().release();
   free_blocks_.pop_back();
   shared.running = threads;
@@ -173,7 +182,8 @@ void BlockScheduler::start_block() {
   shared.arrived.store(0, std::memory_order_relaxed);
   for (auto& any : shared.any) any.store(false, std::memory_order_relaxed);
   for (int thread = 0; thread < threads; ++thread) {
-    Occupant& occupant = take_free();
+    Occupant& occupant = *free_.back();
+    free_.pop_back();
     occupant.sit_down(grid, shared, grid.started, thread, threads);
     ready_.push_back(&occupant);
   }
@@ -184,14 +194,12 @@ void BlockScheduler::start_block() {
   count_contenders();
 }
 
-BlockScheduler::Occupant& BlockScheduler::take_free() {
-  if (free_.empty()) {
+void BlockScheduler::make_free(std::size_t fibers) {
+  while (free_.size() < fibers) {
     occupants_.push_back(std::make_unique<Occupant>(*this));
-    return *occupants_.back();
+    free_.push_back(occupants_.back().get());
   }
-  Occupant& occupant = *free_.back();
-  free_.pop_back();
-  return occupant;
+  if (free_blocks_.empty()) free_blocks_.push_back(std::make_unique<SharedBlock>());
 }
 
 BlockScheduler::Occupant& BlockScheduler::choose() {

@@ -84,7 +84,8 @@ class BlockScheduler {
   bool has_unstarted() const { return !grids_.empty(); }
   void count_contenders() { contenders_.set(ready_.size() + grids_.size()); }
   void start_block();
-  Occupant& take_free();
+  /// Sees to that many free fibers and one free block; throws when there is no room.
+  void make_free(std::size_t fibers);
   Occupant& choose();
   void let_run(Occupant& occupant);
   void retire(Occupant& occupant);
