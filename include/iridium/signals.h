@@ -42,8 +42,8 @@ void signal_all(StreamRef& stream, const Team& team, std::uint32_t* flags, std::
 void wait_all(StreamRef& stream, const Team& team, std::uint32_t* flags, std::uint32_t value,
               const WaitOptions& options = {});
 
-/// Copies `bytes` bytes from `from`, memory that kernels of this rank reach, to where the member at `place` has
-/// its counterpart of `to`, then signals its flag.
+/// Copies `bytes` bytes from `from`, memory that kernels of this rank reach, to where the member at
+/// `place` has its counterpart of `to`, then signals its flag.
 void put_signal(StreamRef& stream, const Team& team, void* to, const void* from, std::size_t bytes,
                 int place, std::uint32_t* flag, std::uint32_t value, SignalOp op = SignalOp::set);
 

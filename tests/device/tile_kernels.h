@@ -61,7 +61,7 @@ enum class NumberKind { fp16, bf16, float32, float64, int8, int32, int64, uint8,
 /// Calls `function` with a value of the type of this kind.
 template <class Function>
 IR_DEVICE void with_number(NumberKind kind, Function function) {
-  // NOLINTNEXTLINE(bugprone-branch-clone): the branches differ in their types.
+  // NOLINTBEGIN(bugprone-branch-clone): the branches differ in their types.
   switch (kind) {
     case NumberKind::fp16:
       return function(fp16());
@@ -84,6 +84,7 @@ IR_DEVICE void with_number(NumberKind kind, Function function) {
     case NumberKind::uint64:
       return function(std::uint64_t());
   }
+  // NOLINTEND(bugprone-branch-clone)
 }
 
 // Functions for `map` and `zip`; both round once.

@@ -61,7 +61,7 @@ class Listener final : public ChannelWatcher {
 
 /// Four ranks; a channel 1 of three of them, and a watcher of it at rank 0.
 class ChannelWatchers : public testing::Test {
- protected:
+ public:
   static constexpr int size = 4;
 
   void SetUp() override {

@@ -40,7 +40,7 @@ void spoil(LaneStatus& status) {
 }
 
 class StatusPools : public testing::Test {
- protected:
+ public:
   void SetUp() override {
     const std::size_t bytes = backend->granularity();
     const auto window = backend->open_window(random_id(), 1, bytes);
