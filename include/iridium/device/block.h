@@ -21,13 +21,20 @@ class BlockOf {
   IR_DEVICE int index() const { return target::block_index(seat_); }
   /// How many blocks the grid has.
   IR_DEVICE int count() const { return target::block_count(seat_); }
-  /// This thread's index in the block: for spreading small work, as one flag per thread.
+  /// This thread's index in the block.
   IR_DEVICE int thread() const { return target::thread_index(seat_); }
   IR_DEVICE int thread_count() const { return target::thread_count<Threads>(seat_); }
   IR_DEVICE bool is_leader() const { return thread() == 0; }
   /// A thread that can do slow things on the side while the leader waits for others; the leader
   /// itself in blocks too small for both.
   IR_DEVICE int clerk() const { return target::clerk_index<Threads>(seat_); }
+
+  /// function(i), for this thread's share of the numbers below `count`, which is at most `Limit`:
+  /// for small work, one item per thread.
+  template <int Limit, class Function>
+  IR_DEVICE void share(int count, Function function) const {
+    target::share<Threads, Limit>(seat_, count, function);
+  }
 
   /// Every thread's accesses before it come before every thread's accesses after it.
   /// Block-collective.

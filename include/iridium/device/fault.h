@@ -9,9 +9,6 @@ namespace iridium {
 
 namespace detail {
 
-/// How a wait ended for one thread.
-enum class WaitEnd { arrived, aborted, expired };
-
 /// Whether the team has failed, as this rank's memory says.
 template <int Threads>
 IR_DEVICE bool has_failed(BlockOf<Threads> block, const Lane& lane) {
@@ -22,26 +19,25 @@ IR_DEVICE bool has_failed(BlockOf<Threads> block, const Lane& lane) {
 /// Kernels of a failed team end after so many polls, not only after the first long check.
 inline constexpr std::uint32_t first_check = 8;
 
-/// Calls `arrived` until it returns true, the team fails, or the timeout expires. The clock and the
-/// abort words are looked at now and then only: a wait that is short costs nothing for being
-/// bounded.
+/// Calls `arrived` until it returns true; false when the team fails or the timeout expires before.
+/// The clock and the abort words are looked at now and then only: a wait that is short costs
+/// nothing for being bounded.
 template <int Threads, class Arrived>
-IR_DEVICE WaitEnd poll(BlockOf<Threads> block, const Lane& lane, Arrived arrived) {
+[[nodiscard]] IR_DEVICE bool poll(BlockOf<Threads> block, const Lane& lane, Arrived arrived) {
   Seat* const seat = block.seat();
   target::point(seat);
   std::uint64_t start = 0;
   for (std::uint32_t polls = 1;; ++polls) {
-    if (arrived()) return WaitEnd::arrived;
+    if (arrived()) return true;
     target::pause(seat, polls > 1);
     if (polls % target::polls_per_check != 0 && polls != first_check) continue;
-    if (has_failed(block, lane)) return WaitEnd::aborted;
+    if (has_failed(block, lane)) return false;
     if (polls == first_check) continue;
     const LaneStatus* status = lane.terms().status;
-    if (target::load<Order::relaxed, Scope::system>(seat, &status->abort) != 0)
-      return WaitEnd::aborted;
+    if (target::load<Order::relaxed, Scope::system>(seat, &status->abort) != 0) return false;
     const std::uint64_t now = target::nanoseconds(seat);
     if (start == 0) start = now;
-    if (now - start > lane.terms().timeout_ns) return WaitEnd::expired;
+    if (now - start > lane.terms().timeout_ns) return false;
   }
 }
 

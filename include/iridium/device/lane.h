@@ -9,8 +9,6 @@
 
 namespace iridium {
 
-inline constexpr int max_team_size = 64;
-
 /// Why a team failed on the device.
 enum class FaultKind : std::uint32_t {
   none,

@@ -158,19 +158,17 @@ class LaneCall {
     std::uint32_t* const mine = lane_.flags(block_.index()) + peers.rank();
     block_.sync();
     target::point(block_.seat());
-    for (int peer = block_.thread(); peer < peers.size(); peer += block_.thread_count())
-      tell(peers.at(mine, peer));
+    block_.template share<max_team_size>(peers.size(),
+                                         [&](int peer) { tell(peers.at(mine, peer)); });
   }
 
   /// Waits for the peers whose flags are this thread's. Ended by their `announce`.
   IR_DEVICE bool await() {
     bool arrived = true;
-    for (int peer = block_.thread(); peer < lane_.peers().size() && arrived;
-         peer += block_.thread_count())
-      arrived = detail::poll(block_, lane_, [&] {
-                  std::uint32_t seen = 0;
-                  return has_arrived(peer, seen);
-                }) == detail::WaitEnd::arrived;
+    block_.template share<max_team_size>(lane_.peers().size(), [&](int peer) {
+      std::uint32_t seen = 0;
+      if (arrived) arrived = detail::poll(block_, lane_, [&] { return has_arrived(peer, seen); });
+    });
     return arrived;
   }
 

@@ -40,11 +40,10 @@ template <int Threads>
   const target::Pair* const from = lane.packets(call.parity(round), source) + slot;
   // Ended by the source's `send_packet` of the same call.
   return detail::poll(call.block(), lane, [&] {
-           const target::Pair pair = target::load_pair(call.block().seat(), from);
-           packet = {
-               {static_cast<std::uint32_t>(pair.first), static_cast<std::uint32_t>(pair.second)}};
-           return pair.first >> 32 == tag && pair.second >> 32 == tag;
-         }) == detail::WaitEnd::arrived;
+    const target::Pair pair = target::load_pair(call.block().seat(), from);
+    packet = {{static_cast<std::uint32_t>(pair.first), static_cast<std::uint32_t>(pair.second)}};
+    return pair.first >> 32 == tag && pair.second >> 32 == tag;
+  });
 }
 
 /// Fails the team after a `receive_packet` that returned false, naming the members whose slot

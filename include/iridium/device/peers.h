@@ -9,6 +9,8 @@
 
 namespace iridium {
 
+inline constexpr int max_team_size = 64;
+
 /// Translates addresses between the members' segments. Members are named by their place in the
 /// team.
 class Peers {

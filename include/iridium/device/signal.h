@@ -57,9 +57,9 @@ template <int Threads, Order O = Order::acquire, Scope S = Scope::system>
   bool failed = false;
   // Ended by somebody's `signal` on this flag.
   if (block.is_leader())
-    failed = detail::poll(block, lane, [&] {
-               return detail::satisfies(target::load<O, S>(block.seat(), flag), value, compare);
-             }) != detail::WaitEnd::arrived;
+    failed = !detail::poll(block, lane, [&] {
+      return detail::satisfies(target::load<O, S>(block.seat(), flag), value, compare);
+    });
   if (!block.any(failed)) return true;
   if (!block.is_leader()) return false;
   FaultRecord fault = {};
@@ -80,8 +80,9 @@ IR_DEVICE void signal_all(BlockOf<Threads> block, const Peers& peers, std::uint3
                           ScopeTag<S> = {}) {
   block.sync();
   target::point(block.seat());
-  for (int peer = block.thread(); peer < peers.size(); peer += block.thread_count())
+  block.template share<max_team_size>(peers.size(), [&](int peer) {
     detail::write_flag<O, S>(block.seat(), peers.at(flags + peers.rank(), peer), value, op);
+  });
 }
 
 /// Waits until every member's flag in this rank's `flags` satisfies `value`; see `wait`.
@@ -96,12 +97,10 @@ template <int Threads, Order O = Order::acquire, Scope S = Scope::system>
   };
   bool failed = false;
   // Ended by each member's `signal_all`.
-  for (int peer = block.thread(); peer < lane.peers().size() && !failed;
-       peer += block.thread_count())
-    failed = detail::poll(block, lane, [&] {
-               std::uint32_t seen = 0;
-               return is_there(peer, seen);
-             }) != detail::WaitEnd::arrived;
+  block.template share<max_team_size>(lane.peers().size(), [&](int peer) {
+    std::uint32_t seen = 0;
+    if (!failed) failed = !detail::poll(block, lane, [&] { return is_there(peer, seen); });
+  });
   if (!block.any(failed)) return true;
   if (!block.is_leader()) return false;
   FaultRecord fault = {};

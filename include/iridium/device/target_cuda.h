@@ -34,6 +34,18 @@ IR_DEVICE int clerk_index(const Seat*) {
   return Threads > 32 ? 32 : 0;
 }
 
+/// Not unrolled: a kernel that only waits is as slow as its instructions are many.
+template <int Threads, int Limit, class Function>
+IR_DEVICE void share(const Seat*, int count, Function function) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if constexpr (Threads >= Limit) {
+    if (thread < count) function(thread);
+  } else {
+#pragma unroll 1
+    for (int i = thread; i < count; i += Threads) function(i);
+  }
+}
+
 IR_DEVICE inline void sync(Seat*) {
   __syncthreads();
 }

@@ -38,6 +38,13 @@ IR_DEVICE int clerk_index(const Seat* seat) {
   return seat->threads - 1;
 }
 
+/// Calls `function(i)` for this thread's share of the numbers below `count`, which is at most
+/// `Limit`.
+template <int Threads, int Limit, class Function>
+IR_DEVICE void share(const Seat* seat, int count, Function function) {
+  for (int i = seat->thread; i < count; i += seat->threads) function(i);
+}
+
 IR_DEVICE inline void sync(Seat* seat) {
   std::uint64_t word = 0;
   if (seat->threads > 1) seat->meet(false, word, 0);

@@ -74,8 +74,6 @@ class BlockScheduler {
   void add(RunningGrid& grid);
   /// Lets one fiber run until it pauses or ends; false when no grid has work left.
   bool turn();
-  /// Turns since a fiber last found something changed, started or ended.
-  std::uint64_t idle_turns() const { return idle_turns_.get(); }
 
  private:
   class Occupant;
