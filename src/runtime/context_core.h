@@ -29,6 +29,7 @@ class ContextCore {
   int size() const { return size_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   std::size_t heap_bytes() const { return heap_bytes_; }
+  bool checked() const { return checked_; }
   Backend& backend() const { return *backend_; }
   Heap& heap() const { return *heap_; }
   const std::shared_ptr<StreamRegistry>& streams() const { return streams_; }

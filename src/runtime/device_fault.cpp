@@ -43,6 +43,29 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
               fmt::format("a kernel with {} blocks {}: the limit is {}", record.seen, where,
                           record.expected),
               {ranks[reporter]}};
+    case FaultKind::no_such_place:
+      return {Errc::invalid_argument,
+              fmt::format("an access to place {} {}: the team has {} members",
+                          static_cast<std::int64_t>(record.detail[0]), where, ranks.size()),
+              {ranks[reporter]}};
+    case FaultKind::outside_segment:
+      return {Errc::invalid_argument,
+              fmt::format("an access to a peer's counterpart of {} bytes at {:#x} {}: rank {}'s "
+                          "segment is {:#x} to {:#x}",
+                          record.detail[1], record.detail[0], where, ranks[reporter],
+                          record.detail[2], record.detail[2] + record.detail[3]),
+              {ranks[reporter]}};
+    case FaultKind::outside_matrix:
+      return {Errc::invalid_argument,
+              fmt::format("a tile at row {}, column {} {}: the matrix has {} rows and {} columns",
+                          record.detail[0], record.detail[1], where, record.detail[2],
+                          record.detail[3]),
+              {ranks[reporter]}};
+    case FaultKind::narrow_pitch:
+      return {Errc::invalid_argument,
+              fmt::format("a matrix with a pitch of {} elements {}: it has {} columns",
+                          record.detail[0], where, record.detail[1]),
+              {ranks[reporter]}};
     default:
       return {Errc::protocol,
               fmt::format("a fault record of unknown kind {} {}",

@@ -77,6 +77,8 @@ Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_vie
   terms.base = where.base;
   terms.status = where.status;
   terms.timeout_ns = where.timeout_ns;
+  terms.segment = where.segment.data();
+  terms.segment_bytes = where.segment.size();
   operation = operation.substr(0, max_operation_length);
   std::copy(operation.begin(), operation.end(), terms.operation.text);
   // Sums of several ids must not look like a multiple of one.

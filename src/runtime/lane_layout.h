@@ -21,6 +21,8 @@ struct LanePlace {
   LaneStatus* status = nullptr;
   std::uint64_t timeout_ns = 0;
   std::uint32_t call_id = 0;  ///< another one for every call
+  /// In checked mode: all of this member's segment.
+  std::span<const std::byte> segment = {};
 };
 
 /// The lane as kernels of the member at `place` hold it. `operation` is what faults call the work,

@@ -89,7 +89,10 @@ Lane TeamState::lane(std::string_view operation) const {
        .stride = core_->heap().stride(),
        .status = status_.get(),
        .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(core_->timeout()).count()),
-       .call_id = next_call_id_.fetch_add(1, std::memory_order_relaxed)},
+       .call_id = next_call_id_.fetch_add(1, std::memory_order_relaxed),
+       .segment = core_->checked()
+                      ? std::span<const std::byte>(core_->heap().segment(), core_->heap_bytes())
+                      : std::span<const std::byte>()},
       operation);
 }
 
@@ -141,6 +144,10 @@ void TeamState::require_place(const char* call, int place) const {
     throw Error(Errc::invalid_argument,
                 fmt::format("{}: place {} does not exist: {} has {} members", call, place, name(),
                             ranks().size()));
+}
+
+std::byte* TeamState::counterpart(const void* mine, int place) const {
+  return core_->heap().translate(mine, ranks()[static_cast<std::size_t>(place)]);
 }
 
 std::vector<Contribution> TeamState::exchange(const std::string& call, Bytes mine) {

@@ -27,6 +27,8 @@ class TeamState final : private ChannelWatcher {
   void require_symmetric(const char* call, const void* address, std::size_t bytes) const;
   /// Throws `invalid_argument` for a place that does not exist.
   void require_place(const char* call, int place) const;
+  /// Where the member at `place`, which exists, has its counterpart of this rank's `mine`.
+  std::byte* counterpart(const void* mine, int place) const;
   std::vector<Contribution> exchange(const std::string& call, Bytes mine);
 
   /// The lane for kernels of `operation`; throws like `require_member` and `check`.

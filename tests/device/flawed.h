@@ -31,7 +31,8 @@ class FlawedCallOf {
         target::load<Order::relaxed, Scope::device>(seat(), lane_.counter(block_.index())));
     std::uint64_t word = 0;
     if (block_.is_leader())
-      word = target::fetch_add<Order::relaxed, Scope::device>(seat(), calls(), std::uint64_t{1});
+      word = target::update<AtomicOp::add, Order::relaxed, Scope::device>(seat(), calls(),
+                                                                          std::uint64_t{1});
     static_cast<void>(block_.any(false, word));
     step_ = flaw == Flaw::step_per_block ? static_cast<std::uint32_t>(word)
                                          : static_cast<std::uint32_t>(word >> 32);
@@ -67,10 +68,11 @@ class FlawedCallOf {
     if (!block_.is_leader()) return;
     const auto blocks = static_cast<std::uint32_t>(block_.count());
     if (flaw == Flaw::step_per_block) {
-      target::fetch_add<Order::relaxed, Scope::device>(seat(), calls(), std::uint64_t{rounds - 1});
+      target::update<AtomicOp::add, Order::relaxed, Scope::device>(seat(), calls(),
+                                                                   std::uint64_t{rounds - 1});
       return;
     }
-    if (static_cast<std::uint32_t>(target::fetch_add<Order::acq_rel, Scope::device>(
+    if (static_cast<std::uint32_t>(target::update<AtomicOp::add, Order::acq_rel, Scope::device>(
             seat(), &lane_.state()->leavers, std::uint64_t{1})) +
             1 <
         blocks)

@@ -1,5 +1,6 @@
 #include "device/tile_kernels.h"
 
+#include "iridium/device/atomic.h"
 #include "iridium/device/tile.h"
 
 namespace iridium::test {

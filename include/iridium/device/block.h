@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "iridium/device/target.h"
 
@@ -61,23 +60,5 @@ class BlockOf {
 /// The block most kernels are written for: enough threads to fill a GPU's memory bus with few
 /// blocks.
 using Block = BlockOf<512>;
-
-/// Atomic accesses of one thread, to any memory it can address.
-template <class T, int Threads, Order O = Order::acquire, Scope S = Scope::system>
-[[nodiscard]] IR_DEVICE T atomic_load(BlockOf<Threads> block, const T* from, OrderTag<O> = {},
-                                      ScopeTag<S> = {}) {
-  return target::load<O, S>(block.seat(), from);
-}
-template <class T, int Threads, Order O = Order::release, Scope S = Scope::system>
-IR_DEVICE void atomic_store(BlockOf<Threads> block, T* to, std::type_identity_t<T> value,
-                            OrderTag<O> = {}, ScopeTag<S> = {}) {
-  target::store<O, S>(block.seat(), to, value);
-}
-/// Returns what was there before.
-template <class T, int Threads, Order O = Order::acq_rel, Scope S = Scope::system>
-IR_DEVICE T atomic_add(BlockOf<Threads> block, T* to, std::type_identity_t<T> value,
-                       OrderTag<O> = {}, ScopeTag<S> = {}) {
-  return target::fetch_add<O, S>(block.seat(), to, value);
-}
 
 }  // namespace iridium

@@ -82,7 +82,7 @@ IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault
   // One word decides for the whole team, so that all members tell of the same fault.
   std::uint32_t* const decider = &peers.at(mine, 0)->fault_taken;
   if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, decider, 0u, 1u) == 0) {
-    for (int place = 0; place < peers.size(); ++place) {
+    IR_ROLLED for (int place = 0; place < peers.size(); ++place) {
       LaneState* const state = peers.at(mine, place);
       state->fault = fault;
       target::store<Order::release, Scope::system>(seat, &state->abort,
@@ -112,7 +112,7 @@ IR_DEVICE void explain(BlockOf<Threads> block, const Lane& lane, FaultRecord fau
   if (fault.kind != FaultKind::none) return raise(block, lane, fault);
   fault.kind = FaultKind::timeout;
   const std::uint64_t left = target::load<Order::relaxed, Scope::system>(seat, &status->left);
-  for (int place = lane.peers().size() - 1; place >= 0; --place) {
+  IR_ROLLED for (int place = lane.peers().size() - 1; place >= 0; --place) {
     std::uint32_t seen = 0;
     if (!behind(place, seen)) continue;
     fault.missing |= std::uint64_t{1} << place;

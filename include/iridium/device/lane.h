@@ -16,6 +16,11 @@ enum class FaultKind : std::uint32_t {
   lane_busy,       ///< two calls at once on one lane
   grid_too_large,  ///< a kernel ran with more blocks than the lane has
   peer_left,       ///< a wait needs a signal of members that have destroyed their context
+  // Found in checked mode; what `detail` holds.
+  no_such_place,    ///< place
+  outside_segment,  ///< address, bytes, the segment's address and bytes
+  outside_matrix,   ///< row, column, the matrix's rows and columns
+  narrow_pitch,     ///< pitch, columns
 };
 
 /// What errors call the work of a kernel.
@@ -33,6 +38,7 @@ struct FaultRecord {
   std::uint32_t expected = 0;  ///< value of the first missing flag
   std::uint32_t seen = 0;
   std::uint64_t missing = 0;  ///< a bit per place
+  std::uint64_t detail[4] = {};
   OperationName operation;
 };
 
@@ -93,6 +99,9 @@ class Lane {
     LaneStatus* status = nullptr;
     std::uint64_t timeout_ns = 0;
     std::uint32_t call_id = 0;  ///< tells this lane's calls apart where they overlap
+    // This rank's whole segment in checked mode, else nothing.
+    const std::byte* segment = nullptr;
+    std::size_t segment_bytes = 0;
     OperationName operation;
   };
 
@@ -104,6 +113,8 @@ class Lane {
   IR_DEVICE const Terms& terms() const { return terms_; }
   /// The largest grid that may talk through the lane.
   IR_DEVICE int max_blocks() const { return terms_.layout.max_blocks; }
+  /// Whether accesses to peers are checked.
+  IR_DEVICE bool is_checked() const { return terms_.segment_bytes != 0; }
 
   // This member's parts of the lane.
   IR_DEVICE LaneState* state() const { return at<LaneState>(terms_.layout.state); }

@@ -111,7 +111,7 @@ class LaneCall {
     if (block_.count() > limit) return false;
     // By adding, peers can be told before this rank has read its own words.
     announce([&](std::uint32_t* flag) {
-      target::fetch_add<Order::release, Scope::system>(block_.seat(), flag, 1u);
+      target::update<AtomicOp::add, Order::release, Scope::system>(block_.seat(), flag, 1u);
     });
     const std::uint32_t before = read_counter();
     counter_ = before + 1;
@@ -138,9 +138,9 @@ class LaneCall {
   IR_DEVICE bool count_in(std::uint64_t entry, std::uint32_t before, std::uint64_t& word) {
     if (!is_clerk()) return true;
     Seat* const seat = block_.seat();
-    const auto calls =
-        target::fetch_add<Order::relaxed, Scope::device>(seat, &lane_.state()->calls, entry);
-    const auto counter = target::fetch_add<Order::relaxed, Scope::device>(
+    const auto calls = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+        seat, &lane_.state()->calls, entry);
+    const auto counter = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
         seat, lane_.counter(block_.index()), std::uint64_t{1} << 32);
     const bool failed = detail::has_failed(block_, lane_);
     const bool busy =
@@ -218,13 +218,13 @@ class LaneCall {
     const auto blocks = static_cast<std::uint32_t>(block_.count());
     if (blocks == 1) {
       // A call that overlaps has found this block counted in, so there is nothing to check.
-      target::fetch_add<Order::relaxed, Scope::device>(seat, &state->calls,
-                                                       (std::uint64_t{rounds} << 32) - 1);
+      target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+          seat, &state->calls, (std::uint64_t{rounds} << 32) - 1);
       return;
     }
     // Blocks that saw another step belong to another call, also of the same kernel.
     const std::uint32_t id = lane_.terms().call_id + step_ * 0x9e3779b9u;
-    const auto before = target::fetch_add<Order::acq_rel, Scope::device>(
+    const auto before = target::update<AtomicOp::add, Order::acq_rel, Scope::device>(
         seat, &state->leavers, (std::uint64_t{id} << 32) + 1);
     const std::uint32_t left = static_cast<std::uint32_t>(before) + 1;
     if (left < blocks) return;

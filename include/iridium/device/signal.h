@@ -27,7 +27,7 @@ IR_DEVICE void write_flag(Seat* seat, std::uint32_t* flag, std::uint32_t value, 
   if (op == SignalOp::set)
     target::store<O, S>(seat, flag, value);
   else
-    target::fetch_add<O, S>(seat, flag, value);
+    target::update<AtomicOp::add, O, S>(seat, flag, value);
 }
 
 IR_DEVICE inline bool satisfies(std::uint32_t seen, std::uint32_t value, Compare compare) {
@@ -116,9 +116,7 @@ template <int Threads, Order O = Order::acquire, Scope S = Scope::system>
 template <class T, int Threads>
 IR_DEVICE void put_signal(BlockOf<Threads> block, T* to, const T* from, std::size_t count,
                           std::uint32_t* flag, std::uint32_t value, SignalOp op = SignalOp::set) {
-  constexpr int elements = Threads * vector_elements<T> * 2;
-  for (std::size_t first = 0; first < count; first += elements)
-    store(block, to, first, count, load<elements>(block, from, first, count));
+  copy(block, to, from, count);
   signal(block, flag, value, op);
 }
 

@@ -1,9 +1,12 @@
 // NVIDIA GPUs.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
+#include "iridium/device/access.h"
 #include "iridium/device/compiler.h"
 #include "iridium/device/order.h"
 #include "iridium/device/seat.h"
@@ -68,113 +71,150 @@ IR_DEVICE inline std::uint64_t nanoseconds(Seat*) {
 IR_DEVICE inline void point(Seat*) {}
 
 // Atomics are written in PTX to say that addresses are global: for others the compiler must allow
-// for shared memory, and then waits for every result.
-#define IR_EACH_SCOPE(access, order, text)                                           \
-  access(order, text, Scope::block, "cta") access(order, text, Scope::device, "gpu") \
-      access(order, text, Scope::system, "sys")
-#define IR_IF(o, s) if constexpr (order == o && scope == s)
+// for shared memory, and then waits for every result. The constraint "C" puts a text into the
+// instruction: atom + .release + .sys + .global + .add + .u32.
+template <Order order>
+inline constexpr char order_text[] = "";
+template <>
+inline constexpr char order_text<Order::relaxed>[] = ".relaxed";
+template <>
+inline constexpr char order_text<Order::acquire>[] = ".acquire";
+template <>
+inline constexpr char order_text<Order::release>[] = ".release";
+template <>
+inline constexpr char order_text<Order::acq_rel>[] = ".acq_rel";
 
-template <Order order, Scope scope, class T>
+template <Scope scope>
+inline constexpr char scope_text[] = "";
+template <>
+inline constexpr char scope_text<Scope::block>[] = ".cta";
+template <>
+inline constexpr char scope_text<Scope::device>[] = ".gpu";
+template <>
+inline constexpr char scope_text<Scope::system>[] = ".sys";
+
+template <AtomicOp op>
+inline constexpr char op_text[] = "";
+template <>
+inline constexpr char op_text<AtomicOp::add>[] = ".add";
+template <>
+inline constexpr char op_text<AtomicOp::bit_and>[] = ".and";
+template <>
+inline constexpr char op_text<AtomicOp::bit_or>[] = ".or";
+template <>
+inline constexpr char op_text<AtomicOp::bit_xor>[] = ".xor";
+template <>
+inline constexpr char op_text<AtomicOp::minimum>[] = ".min";
+template <>
+inline constexpr char op_text<AtomicOp::maximum>[] = ".max";
+template <>
+inline constexpr char op_text<AtomicOp::exchange>[] = ".exch";
+
+template <AtomicOp op, class T>
+constexpr char type_letter() {
+  if (op == AtomicOp::add) return 'u';
+  if (op == AtomicOp::minimum || op == AtomicOp::maximum) return std::is_signed_v<T> ? 's' : 'u';
+  return 'b';
+}
+template <AtomicOp op, class T>
+inline constexpr char type_text[] = {'.', type_letter<op, T>(), sizeof(T) == 4 ? '3' : '6',
+                                     sizeof(T) == 4 ? '2' : '4', 0};
+template <>
+inline constexpr char type_text<AtomicOp::add, float>[] = ".f32";
+template <>
+inline constexpr char type_text<AtomicOp::add, double>[] = ".f64";
+template <>
+inline constexpr char type_text<AtomicOp::add, fp16>[] = ".noftz.f16";
+template <>
+inline constexpr char type_text<AtomicOp::add, bf16>[] = ".noftz.bf16";
+
+template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T load(Seat*, const T* from) {
   static_assert(order == Order::relaxed || order == Order::acquire, "a load cannot release");
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
   const std::size_t address = __cvta_generic_to_global(from);
-  T value = {};
-#define IR_LOAD(o, text, s, where)                              \
-  IR_IF(o, s) {                                                 \
-    if constexpr (sizeof(T) == 4)                               \
-      asm volatile("ld." text "." where ".global.b32 %0, [%1];" \
-                   : "=r"(value)                                \
-                   : "l"(address)                               \
-                   : "memory");                                 \
-    else                                                        \
-      asm volatile("ld." text "." where ".global.b64 %0, [%1];" \
-                   : "=l"(value)                                \
-                   : "l"(address)                               \
-                   : "memory");                                 \
-  }
-  IR_EACH_SCOPE(IR_LOAD, Order::relaxed, "relaxed")
-  IR_EACH_SCOPE(IR_LOAD, Order::acquire, "acquire")
-#undef IR_LOAD
-  return value;
+  BitsOf<T> bits = 0;
+  if constexpr (sizeof(T) == 4)
+    asm volatile("ld%2%3.global.b32 %0, [%1];"
+                 : "=r"(bits)
+                 : "l"(address), "C"(order_text<order>), "C"(scope_text<scope>)
+                 : "memory");
+  else
+    asm volatile("ld%2%3.global.b64 %0, [%1];"
+                 : "=l"(bits)
+                 : "l"(address), "C"(order_text<order>), "C"(scope_text<scope>)
+                 : "memory");
+  return __builtin_bit_cast(T, bits);
 }
 
-template <Order order, Scope scope, class T>
+template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE void store(Seat*, T* to, T value) {
   static_assert(order == Order::relaxed || order == Order::release, "a store cannot acquire");
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
   const std::size_t address = __cvta_generic_to_global(to);
-#define IR_STORE(o, text, s, where)                             \
-  IR_IF(o, s) {                                                 \
-    if constexpr (sizeof(T) == 4)                               \
-      asm volatile("st." text "." where ".global.b32 [%0], %1;" \
-                   :                                            \
-                   : "l"(address), "r"(value)                   \
-                   : "memory");                                 \
-    else                                                        \
-      asm volatile("st." text "." where ".global.b64 [%0], %1;" \
-                   :                                            \
-                   : "l"(address), "l"(value)                   \
-                   : "memory");                                 \
-  }
-  IR_EACH_SCOPE(IR_STORE, Order::relaxed, "relaxed")
-  IR_EACH_SCOPE(IR_STORE, Order::release, "release")
-#undef IR_STORE
+  const auto bits = __builtin_bit_cast(BitsOf<T>, value);
+  if constexpr (sizeof(T) == 4)
+    asm volatile("st%2%3.global.b32 [%0], %1;"
+                 :
+                 : "l"(address), "r"(bits), "C"(order_text<order>), "C"(scope_text<scope>)
+                 : "memory");
+  else
+    asm volatile("st%2%3.global.b64 [%0], %1;"
+                 :
+                 : "l"(address), "l"(bits), "C"(order_text<order>), "C"(scope_text<scope>)
+                 : "memory");
 }
 
-template <Order order, Scope scope, class T>
-IR_DEVICE T fetch_add(Seat*, T* to, T value) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
+#if __CUDA_ARCH__ >= 900
+template <class T>
+inline constexpr bool can_add = true;
+#else
+template <class T>
+inline constexpr bool can_add = !std::same_as<T, bf16>;
+#endif
+
+template <AtomicOp op, Order order, Scope scope, class T>
+IR_DEVICE T update(Seat*, T* to, T value) {
   const std::size_t address = __cvta_generic_to_global(to);
   T before = {};
-#define IR_ADD(o, text, s, where)                                         \
-  IR_IF(o, s) {                                                           \
-    if constexpr (sizeof(T) == 4)                                         \
-      asm volatile("atom." text "." where ".global.add.u32 %0, [%1], %2;" \
-                   : "=r"(before)                                         \
-                   : "l"(address), "r"(value)                             \
-                   : "memory");                                           \
-    else                                                                  \
-      asm volatile("atom." text "." where ".global.add.u64 %0, [%1], %2;" \
-                   : "=l"(before)                                         \
-                   : "l"(address), "l"(value)                             \
-                   : "memory");                                           \
-  }
-  IR_EACH_SCOPE(IR_ADD, Order::relaxed, "relaxed")
-  IR_EACH_SCOPE(IR_ADD, Order::acquire, "acquire")
-  IR_EACH_SCOPE(IR_ADD, Order::release, "release")
-  IR_EACH_SCOPE(IR_ADD, Order::acq_rel, "acq_rel")
-#undef IR_ADD
+#define IR_ATOM(constraint, result, operand)                                     \
+  asm volatile("atom%3%4.global%5%6 %0, [%1], %2;"                               \
+               : "=" constraint(result)                                          \
+               : "l"(address), constraint(operand), "C"(order_text<order>),      \
+                 "C"(scope_text<scope>), "C"(op_text<op>), "C"(type_text<op, T>) \
+               : "memory")
+  if constexpr (std::same_as<T, float>)
+    IR_ATOM("f", before, value);
+  else if constexpr (std::same_as<T, double>)
+    IR_ATOM("d", before, value);
+  else if constexpr (sizeof(T) == 2)
+    IR_ATOM("h", before.bits, value.bits);
+  else if constexpr (sizeof(T) == 4)
+    IR_ATOM("r", before, value);
+  else
+    IR_ATOM("l", before, value);
+#undef IR_ATOM
   return before;
 }
 
-template <Order order, Scope scope, class T>
+template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T compare_exchange(Seat*, T* to, T expected, T desired) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "atomics have 4 or 8 bytes");
   const std::size_t address = __cvta_generic_to_global(to);
-  T before = {};
-#define IR_EXCHANGE(o, text, s, where)                                        \
-  IR_IF(o, s) {                                                               \
-    if constexpr (sizeof(T) == 4)                                             \
-      asm volatile("atom." text "." where ".global.cas.b32 %0, [%1], %2, %3;" \
-                   : "=r"(before)                                             \
-                   : "l"(address), "r"(expected), "r"(desired)                \
-                   : "memory");                                               \
-    else                                                                      \
-      asm volatile("atom." text "." where ".global.cas.b64 %0, [%1], %2, %3;" \
-                   : "=l"(before)                                             \
-                   : "l"(address), "l"(expected), "l"(desired)                \
-                   : "memory");                                               \
-  }
-  IR_EACH_SCOPE(IR_EXCHANGE, Order::relaxed, "relaxed")
-  IR_EACH_SCOPE(IR_EXCHANGE, Order::acquire, "acquire")
-  IR_EACH_SCOPE(IR_EXCHANGE, Order::release, "release")
-  IR_EACH_SCOPE(IR_EXCHANGE, Order::acq_rel, "acq_rel")
-#undef IR_EXCHANGE
-  return before;
+  const auto old_bits = __builtin_bit_cast(BitsOf<T>, expected);
+  const auto new_bits = __builtin_bit_cast(BitsOf<T>, desired);
+  BitsOf<T> before = 0;
+  if constexpr (sizeof(T) == 4)
+    asm volatile("atom%4%5.global.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(before)
+                 : "l"(address), "r"(old_bits), "r"(new_bits), "C"(order_text<order>),
+                   "C"(scope_text<scope>)
+                 : "memory");
+  else
+    asm volatile("atom%4%5.global.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(before)
+                 : "l"(address), "l"(old_bits), "l"(new_bits), "C"(order_text<order>),
+                   "C"(scope_text<scope>)
+                 : "memory");
+  return __builtin_bit_cast(T, before);
 }
-#undef IR_IF
-#undef IR_EACH_SCOPE
 
 struct alignas(16) Pair {
   std::uint64_t first;
@@ -196,8 +236,40 @@ IR_DEVICE inline void store_pair(Seat*, Pair* to, Pair value) {
                : "memory");
 }
 
+template <Cache cache>
+inline constexpr char cache_text[] = "";
+template <>
+inline constexpr char cache_text<Cache::streaming>[] = ".cs";
+template <>
+inline constexpr char cache_text<Cache::shared>[] = ".cg";
+
+/// 16 bytes. With a hint in PTX: the compiler's own functions for it may move across barriers.
+template <Cache cache, class T>
+IR_DEVICE void load_vector(T* to, const T* from) {
+  uint4& vector = *reinterpret_cast<uint4*>(to);
+  if constexpr (cache == Cache::normal)
+    vector = *reinterpret_cast<const uint4*>(from);
+  else
+    asm volatile("ld.global%5.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(vector.x), "=r"(vector.y), "=r"(vector.z), "=r"(vector.w)
+                 : "l"(__cvta_generic_to_global(from)), "C"(cache_text<cache>)
+                 : "memory");
+}
+template <Cache cache, class T>
+IR_DEVICE void store_vector(T* to, const T* from) {
+  const uint4& vector = *reinterpret_cast<const uint4*>(from);
+  if constexpr (cache == Cache::normal)
+    *reinterpret_cast<uint4*>(to) = vector;
+  else
+    asm volatile("st.global%5.v4.b32 [%4], {%0, %1, %2, %3};"
+                 :
+                 : "r"(vector.x), "r"(vector.y), "r"(vector.z), "r"(vector.w),
+                   "l"(__cvta_generic_to_global(to)), "C"(cache_text<cache>)
+                 : "memory");
+}
+
 template <int Count, int Chunk, int Threads, class Function>
-IR_DEVICE void for_each_chunk(Function function) {
+IR_DEVICE void for_each_chunk(const Seat*, Function function) {
   constexpr int chunks = Count / Chunk;
 #pragma unroll
   for (int round = 0; round < (chunks + Threads - 1) / Threads; ++round) {
@@ -207,58 +279,27 @@ IR_DEVICE void for_each_chunk(Function function) {
 }
 
 template <class T>
-IR_DEVICE bool is_vector_aligned(const T* address) {
+IR_DEVICE bool allows_vectors(const T* address) {
   return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
 }
 
-/// Full tiles at addresses that allow it move as 16-byte vectors; what is ragged, element by
-/// element.
-template <int Count, int Chunk, int Threads, class T>
-IR_DEVICE void load_tile(Seat*, T* elements, const T* from, std::size_t available) {
-  constexpr int vectors = Chunk * static_cast<int>(sizeof(T)) / 16;
-  constexpr int step = 16 / static_cast<int>(sizeof(T));
-  if (vectors > 0 && available >= Count && is_vector_aligned(from)) {
-    for_each_chunk<Count, Chunk, Threads>([&](int place, int held) {
+template <int Count, int Chunk, int Threads, Cache cache, class T>
+IR_DEVICE void load_tile(const Seat* seat, T* elements, const T* from) {
+  for_each_chunk<Count, Chunk, Threads>(seat, [&](int place, int held) {
 #pragma unroll
-      for (int i = 0; i < vectors; ++i)
-        *reinterpret_cast<uint4*>(elements + held + i * step) =
-            *reinterpret_cast<const uint4*>(from + place + i * step);
-    });
-    return;
-  }
-  for_each_chunk<Count, Chunk, Threads>([&](int place, int held) {
-#pragma unroll
-    for (int i = 0; i < Chunk; ++i)
-      elements[held + i] = static_cast<std::size_t>(place + i) < available ? from[place + i] : T();
+    for (int i = 0; i < Chunk; i += vector_elements<T>)
+      load_vector<cache>(elements + held + i, from + place + i);
   });
 }
-
-template <int Count, int Chunk, int Threads, class T>
-IR_DEVICE void store_tile(Seat*, T* to, const T* elements, std::size_t available) {
-  constexpr int vectors = Chunk * static_cast<int>(sizeof(T)) / 16;
-  constexpr int step = 16 / static_cast<int>(sizeof(T));
-  if (vectors > 0 && available >= Count && is_vector_aligned(to)) {
-    for_each_chunk<Count, Chunk, Threads>([&](int place, int held) {
+template <int Count, int Chunk, int Threads, Cache cache, class T>
+IR_DEVICE void store_tile(const Seat* seat, T* to, const T* elements) {
+  for_each_chunk<Count, Chunk, Threads>(seat, [&](int place, int held) {
 #pragma unroll
-      for (int i = 0; i < vectors; ++i)
-        *reinterpret_cast<uint4*>(to + place + i * step) =
-            *reinterpret_cast<const uint4*>(elements + held + i * step);
-    });
-    return;
-  }
-  for_each_chunk<Count, Chunk, Threads>([&](int place, int held) {
-#pragma unroll
-    for (int i = 0; i < Chunk; ++i)
-      if (static_cast<std::size_t>(place + i) < available) to[place + i] = elements[held + i];
+    for (int i = 0; i < Chunk; i += vector_elements<T>)
+      store_vector<cache>(to + place + i, elements + held + i);
   });
 }
-
-template <int Count, int Chunk, int Threads, class Function>
-IR_DEVICE void for_each_held(const Seat*, Function function) {
-  for_each_chunk<Count, Chunk, Threads>([&](int place, int held) {
-#pragma unroll
-    for (int i = 0; i < Chunk; ++i) function(place + i, held + i);
-  });
-}
+template <int Count, class T>
+IR_DEVICE void begin_tile(const Seat*, T*) {}
 
 }  // namespace iridium::target

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "iridium/device/access.h"
 #include "iridium/device/compiler.h"
 #include "iridium/device/order.h"
 #include "iridium/device/seat.h"
@@ -79,28 +81,60 @@ constexpr std::memory_order language_order(Order order) {
   }
 }
 
-template <Order order, Scope scope, class T>
+template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T load(Seat* seat, const T* from) {
   static_assert(order == Order::relaxed || order == Order::acquire, "a load cannot release");
   if (seat->watched) seat->note_load(from, scope);
   return std::atomic_ref<T>(*const_cast<T*>(from)).load(language_order(order));
 }
 
-template <Order order, Scope scope, class T>
+template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE void store(Seat* seat, T* to, T value) {
   static_assert(order == Order::relaxed || order == Order::release, "a store cannot acquire");
   if (seat->watched) seat->note_store(to, scope);
   std::atomic_ref<T>(*to).store(value, language_order(order));
 }
 
-template <Order order, Scope scope, class T>
-IR_DEVICE T fetch_add(Seat* seat, T* to, T value) {
+/// Whether `update` can add numbers of this type.
+template <class T>
+inline constexpr bool can_add = true;
+
+template <AtomicOp op, class T>
+IR_DEVICE T updated(T before, T value) {
+  if constexpr (op == AtomicOp::add)
+    return add(before, value);
+  else if constexpr (op == AtomicOp::bit_and)
+    return before & value;
+  else if constexpr (op == AtomicOp::bit_or)
+    return before | value;
+  else if constexpr (op == AtomicOp::bit_xor)
+    return before ^ value;
+  else if constexpr (op == AtomicOp::minimum)
+    return minimum(before, value);
+  else if constexpr (op == AtomicOp::maximum)
+    return maximum(before, value);
+  else
+    return value;
+}
+
+/// Returns what was there before.
+template <AtomicOp op, Order order, Scope scope, class T>
+IR_DEVICE T update(Seat* seat, T* to, T value) {
   if (seat->watched) seat->note_store(to, scope);
-  return std::atomic_ref<T>(*to).fetch_add(value, language_order(order));
+  if constexpr (op == AtomicOp::add && std::integral<T>) {
+    return std::atomic_ref<T>(*to).fetch_add(value, language_order(order));
+  } else {
+    const std::atomic_ref<T> there(*to);
+    T before = there.load(std::memory_order_relaxed);
+    while (!there.compare_exchange_weak(before, updated<op>(before, value), language_order(order),
+                                        std::memory_order_relaxed)) {
+    }
+    return before;
+  }
 }
 
 /// What was there; the exchange took place when that equals `expected`.
-template <Order order, Scope scope, class T>
+template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T compare_exchange(Seat* seat, T* to, T expected, T desired) {
   if (seat->watched) seat->note_store(to, scope);
   std::atomic_ref<T>(*to).compare_exchange_strong(expected, desired, language_order(order),
@@ -135,36 +169,45 @@ IR_DEVICE Slice slice(const Seat* seat) {
           chunks * (seat->thread + 1) / seat->threads * Chunk};
 }
 
-/// Fills `elements`, a tile of `Count`, from `from`, which holds `available` elements; the rest
-/// becomes zero.
-template <int Count, int Chunk, int Threads, class T>
-IR_DEVICE void load_tile(Seat* seat, T* elements, const T* from, std::size_t available) {
-  point(seat);
-  const Slice mine = slice<Count, Chunk>(seat);
-  if (seat->threads > 1) std::memset(static_cast<void*>(elements), 0, Count * sizeof(T));
-  const int last =
-      available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available) : mine.last;
-  const int full = std::max(last, mine.first);
-  std::copy(from + mine.first, from + full, elements + mine.first);
-  std::memset(static_cast<void*>(elements + full), 0,
-              static_cast<std::size_t>(mine.last - full) * sizeof(T));
-}
-
-template <int Count, int Chunk, int Threads, class T>
-IR_DEVICE void store_tile(Seat* seat, T* to, const T* elements, std::size_t available) {
-  point(seat);
-  const Slice mine = slice<Count, Chunk>(seat);
-  const int last =
-      available < static_cast<std::size_t>(mine.last) ? static_cast<int>(available) : mine.last;
-  if (last > mine.first) std::copy(elements + mine.first, elements + last, to + mine.first);
-}
-
-/// Calls `function(place in the tile, index of the element held here)` for every element this
+/// Calls `function(place in the tile, index of its first element here)` for every chunk that this
 /// thread holds.
 template <int Count, int Chunk, int Threads, class Function>
-IR_DEVICE void for_each_held(const Seat* seat, Function function) {
+IR_DEVICE void for_each_chunk(const Seat* seat, Function function) {
   const Slice mine = slice<Count, Chunk>(seat);
-  for (int i = mine.first; i < mine.last; ++i) function(i, i);
+  for (int i = mine.first; i < mine.last; i += Chunk) function(i, i);
+}
+
+/// Whether `load_vector` and `store_vector` can be used at this address.
+template <class T>
+IR_DEVICE bool allows_vectors(const T*) {
+  return true;
+}
+/// 16 bytes.
+template <Cache cache, class T>
+IR_DEVICE void load_vector(T* to, const T* from) {
+  std::copy(from, from + vector_elements<T>, to);
+}
+template <Cache cache, class T>
+IR_DEVICE void store_vector(T* to, const T* from) {
+  std::copy(from, from + vector_elements<T>, to);
+}
+
+/// A whole tile, at an address that allows vectors.
+template <int Count, int Chunk, int Threads, Cache cache, class T>
+IR_DEVICE void load_tile(const Seat* seat, T* elements, const T* from) {
+  const Slice mine = slice<Count, Chunk>(seat);
+  std::copy(from + mine.first, from + mine.last, elements + mine.first);
+}
+template <int Count, int Chunk, int Threads, Cache cache, class T>
+IR_DEVICE void store_tile(const Seat* seat, T* to, const T* elements) {
+  const Slice mine = slice<Count, Chunk>(seat);
+  std::copy(elements + mine.first, elements + mine.last, to + mine.first);
+}
+
+/// Before a tile is loaded: gives a value to what other threads hold, where there is room for that.
+template <int Count, class T>
+IR_DEVICE void begin_tile(const Seat* seat, T* elements) {
+  if (seat->threads > 1) std::memset(static_cast<void*>(elements), 0, Count * sizeof(T));
 }
 
 }  // namespace iridium::target

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include "iridium/device/block.h"
 #include "iridium/device/number.h"
@@ -48,32 +50,116 @@ class Tile {
   alignas(16) T elements[held];
 };
 
+/// A mask tells, by an element's index in its array, whether it is to be accessed: one that is not
+/// loads as zero, and is not stored. This one lets all pass.
+struct Everywhere {
+  IR_DEVICE constexpr bool operator()(std::size_t) const { return true; }
+};
+inline constexpr Everywhere everywhere;
+
+namespace detail {
+
+template <class T, int Chunk>
+inline constexpr bool has_vectors = Chunk * sizeof(T) % 16 == 0;
+
+/// Whether a tile is known to be all there, without asking a mask for every element.
+template <int N, class Mask>
+IR_DEVICE bool is_full(std::size_t first, std::size_t count, Mask) {
+  return std::is_same_v<Mask, Everywhere> && count >= N && first <= count - N;
+}
+/// Whether elements [first, first + Chunk) are all within `count` and the mask.
+template <int Chunk, class Mask>
+IR_DEVICE bool is_whole(std::size_t first, std::size_t count, Mask mask) {
+  bool whole = count >= Chunk && first <= count - Chunk;
+  for (int i = 0; i < Chunk; ++i) whole = whole && mask(first + static_cast<std::size_t>(i));
+  return whole;
+}
+
+template <Cache cache, int Chunk, class T>
+IR_DEVICE void load_chunk(T* to, const T* from) {
+  for (int i = 0; i < Chunk; i += vector_elements<T>) target::load_vector<cache>(to + i, from + i);
+}
+template <Cache cache, int Chunk, class T>
+IR_DEVICE void store_chunk(T* to, const T* from) {
+  for (int i = 0; i < Chunk; i += vector_elements<T>) target::store_vector<cache>(to + i, from + i);
+}
+
+/// A chunk of which not all can be accessed, or not at once: `index` of its first element.
+template <int Chunk, class T, class Mask>
+IR_DEVICE void load_elements(T* to, const T* from, std::size_t index, std::size_t count,
+                             Mask mask) {
+  for (int i = 0; i < Chunk; ++i) {
+    const std::size_t at = index + static_cast<std::size_t>(i);
+    to[i] = at < count && mask(at) ? from[i] : T();
+  }
+}
+template <int Chunk, class T, class Mask>
+IR_DEVICE void store_elements(T* to, const T* from, std::size_t index, std::size_t count,
+                              Mask mask) {
+  for (int i = 0; i < Chunk; ++i) {
+    const std::size_t at = index + static_cast<std::size_t>(i);
+    if (at < count && mask(at)) to[i] = from[i];
+  }
+}
+
+}  // namespace detail
+
 /// Elements [first, first + N) of `from`, which has `count` elements; those beyond are zero.
 /// Block-collective. 16-byte accesses where the tile is full and its address a multiple of 16.
-template <int N, class T, int Threads>
+template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
 [[nodiscard]] IR_DEVICE Tile<T, N, Threads> load(BlockOf<Threads> block, const T* from,
-                                                 std::size_t first, std::size_t count) {
+                                                 std::size_t first, std::size_t count,
+                                                 Mask mask = {}, CacheTag<C> = {}) {
+  constexpr int chunk = vector_elements<T>;
+  Seat* const seat = block.seat();
   Tile<T, N, Threads> tile;
-  target::load_tile<N, vector_elements<T>, Threads>(block.seat(), tile.elements, from + first,
-                                                    first < count ? count - first : 0);
+  target::point(seat);
+  target::begin_tile<N>(seat, tile.elements);
+  const bool vectors = target::allows_vectors(from + first);
+  if (vectors && detail::is_full<N>(first, count, mask)) {
+    target::load_tile<N, chunk, Threads, C>(seat, tile.elements, from + first);
+    return tile;
+  }
+  target::for_each_chunk<N, chunk, Threads>(seat, [&](int place, int held) {
+    const std::size_t index = first + static_cast<std::size_t>(place);
+    if (vectors && detail::is_whole<chunk>(index, count, mask))
+      detail::load_chunk<C, chunk>(tile.elements + held, from + index);
+    else
+      detail::load_elements<chunk>(tile.elements + held, from + index, index, count, mask);
+  });
   return tile;
 }
 
 /// Writes the tile to elements [first, first + N) of `to`, which has `count` elements; those beyond
 /// are dropped. Block-collective.
-template <class T, int N, int Threads, int Chunk>
+template <class T, int N, int Threads, int Chunk, class Mask = Everywhere, Cache C = Cache::normal>
 IR_DEVICE void store(BlockOf<Threads> block, T* to, std::size_t first, std::size_t count,
-                     const Tile<T, N, Threads, Chunk>& tile) {
-  target::store_tile<N, Chunk, Threads>(block.seat(), to + first, tile.elements,
-                                        first < count ? count - first : 0);
+                     const Tile<T, N, Threads, Chunk>& tile, Mask mask = {}, CacheTag<C> = {}) {
+  constexpr bool can_be_vectors = detail::has_vectors<T, Chunk>;
+  Seat* const seat = block.seat();
+  target::point(seat);
+  const bool vectors = can_be_vectors && target::allows_vectors(to + first);
+  if constexpr (can_be_vectors) {
+    if (vectors && detail::is_full<N>(first, count, mask))
+      return target::store_tile<N, Chunk, Threads, C>(seat, to + first, tile.elements);
+  }
+  target::for_each_chunk<N, Chunk, Threads>(seat, [&](int place, int held) {
+    const std::size_t index = first + static_cast<std::size_t>(place);
+    if constexpr (can_be_vectors) {
+      if (vectors && detail::is_whole<Chunk>(index, count, mask))
+        return detail::store_chunk<C, Chunk>(to + index, tile.elements + held);
+    }
+    detail::store_elements<Chunk>(to + index, tile.elements + held, index, count, mask);
+  });
 }
 
 /// function(index of the element in the tile, element), for every element this thread holds.
 template <class T, int N, int Threads, int Chunk, class Function>
 IR_DEVICE void for_each(BlockOf<Threads> block, const Tile<T, N, Threads, Chunk>& tile,
                         Function function) {
-  target::for_each_held<N, Chunk, Threads>(
-      block.seat(), [&](int place, int held) { function(place, tile.elements[held]); });
+  target::for_each_chunk<N, Chunk, Threads>(block.seat(), [&](int place, int held) {
+    for (int i = 0; i < Chunk; ++i) function(place + i, tile.elements[held + i]);
+  });
 }
 
 /// Every element as `To`; see `convert` for numbers.
@@ -109,6 +195,44 @@ template <Number T, int N, int Threads, int Chunk>
 [[nodiscard]] IR_DEVICE Tile<T, N, Threads, Chunk> maximum(const Tile<T, N, Threads, Chunk>& a,
                                                            const Tile<T, N, Threads, Chunk>& b) {
   return a.zip(b, [](T x, T y) { return maximum(x, y); });
+}
+
+/// Copies `count` elements with one block, in 16-byte accesses where both addresses allow it.
+/// Block-collective.
+template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
+IR_DEVICE void copy(BlockOf<Threads> block, T* to, const T* from, std::size_t count, Mask mask = {},
+                    CacheTag<C> hint = {}) {
+  // Four vectors per thread on their way at a time: what it takes to fill a GPU's memory bus.
+  constexpr int elements = Threads * vector_elements<T> * 4;
+  std::size_t first = 0;
+  if (!target::allows_vectors(to)) {
+    const auto beyond = reinterpret_cast<std::uintptr_t>(to) % 16 / sizeof(T);
+    first = vector_elements<T> - beyond < count ? vector_elements<T> - beyond : count;
+    block.template share<vector_elements<T>>(static_cast<int>(first), [&](int i) {
+      if (mask(static_cast<std::size_t>(i))) to[i] = from[i];
+    });
+  }
+  for (; first < count; first += elements)
+    store(block, to, first, count, load<elements>(block, from, first, count, mask, hint), mask,
+          hint);
+}
+
+/// A part of a vector.
+struct Slice {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+/// The part of `count` elements of T that is this block's when all blocks of the grid share the
+/// work. Parts begin at multiples of 16 bytes; the same grid has the same parts on every rank.
+template <class T, int Threads>
+IR_DEVICE Slice slice_of(BlockOf<Threads> block, std::size_t count) {
+  const auto blocks = static_cast<std::size_t>(block.count());
+  const std::size_t vectors = (count + vector_elements<T> - 1) / vector_elements<T>;
+  const std::size_t part = (vectors + blocks - 1) / blocks * vector_elements<T>;
+  const std::size_t first = part * static_cast<std::size_t>(block.index());
+  if (first >= count) return {count, 0};
+  return {first, count - first < part ? count - first : part};
 }
 
 }  // namespace iridium

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "iridium/device/atomic.h"
 #include "iridium/device/signal.h"
 #include "runtime/library_kernels.h"
 

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "collectives/signals/kernels.h"
+#include "iridium/remote_memory.h"
 #include "iridium/signals.h"
 #include "runtime/team_launch.h"
 
@@ -61,11 +62,8 @@ void put_signal(StreamRef& stream, const Team& team, void* to, const void* from,
   if (from == nullptr && bytes > 0)
     throw Error(Errc::invalid_argument,
                 "put_signal: a null pointer with " + std::to_string(bytes) + " bytes");
-  detail::Access::team(team)->require_member("put_signal");
   if (bytes > max_block_copy_bytes) {
-    team.check();
-    const int rank = team.ranks()[static_cast<std::size_t>(place)];
-    stream.copy(detail::Access::team(team)->core().heap().translate(to, rank), from, bytes);
+    put(stream, team, to, from, bytes, place);
     signal(stream, team, flag, place, value, op);
     return;
   }

@@ -1,0 +1,132 @@
+// Reading and writing the members' memory from kernels: single elements, tiles, whole vectors.
+//
+// A member's object is named by this rank's counterpart of it, `mine`, and the member's place.
+// These are plain accesses: what orders them between ranks are barriers and signals. In checked
+// mode an address outside the segment or a place that does not exist fails the team, with an error
+// that says so, and the access does not take place. `peers.at` and plain pointers do the same
+// without checks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "iridium/device/fault.h"
+#include "iridium/device/tile.h"
+
+namespace iridium {
+
+namespace detail {
+
+/// Fails the team, from one thread, with what a check has found.
+template <int Threads>
+IR_COLD IR_DEVICE void report(BlockOf<Threads> block, const Lane& lane, FaultKind kind,
+                              std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
+  FaultRecord fault = {};
+  fault.kind = kind;
+  fault.step = step_of(block, lane);
+  fault.detail[0] = a;
+  fault.detail[1] = b;
+  fault.detail[2] = c;
+  fault.detail[3] = d;
+  raise(block, lane, fault);
+}
+
+/// In checked mode, fails the team unless `mine`, for `bytes` bytes, lies in this rank's segment
+/// and `place` is a member. `reports`: on the thread that is to tell of it.
+template <int Threads>
+IR_DEVICE bool may_access(BlockOf<Threads> block, const Lane& lane, const void* mine,
+                          std::size_t bytes, int place, bool reports) {
+  if (!lane.is_checked()) return true;
+  const Lane::Terms& terms = lane.terms();
+  const auto address = reinterpret_cast<std::uintptr_t>(mine);
+  const auto begin = reinterpret_cast<std::uintptr_t>(terms.segment);
+  const bool is_member = place >= 0 && place < lane.peers().size();
+  if (is_member && address >= begin && bytes <= terms.segment_bytes &&
+      address - begin <= terms.segment_bytes - bytes)
+    return true;
+  if (!reports) return false;
+  if (is_member)
+    report(block, lane, FaultKind::outside_segment, address, bytes, begin, terms.segment_bytes);
+  else
+    report(block, lane, FaultKind::no_such_place, static_cast<std::uint64_t>(place), 0, 0, 0);
+  return false;
+}
+
+/// `may_access` for `count` elements, asked by the whole block.
+template <class T, int Threads>
+IR_DEVICE bool block_may_access(BlockOf<Threads> block, const Lane& lane, const T* mine,
+                                std::size_t count, int place) {
+  return may_access(block, lane, mine, count * sizeof(T), place, block.is_leader());
+}
+
+}  // namespace detail
+
+/// The element at `place`. One thread.
+template <class T, int Threads>
+[[nodiscard]] IR_DEVICE T remote_load(BlockOf<Threads> block, const Lane& lane, const T* mine,
+                                      int place) {
+  if (!detail::may_access(block, lane, mine, sizeof(T), place, true)) return T();
+  return *lane.peers().at(mine, place);
+}
+
+/// Writes the element at `place`. One thread.
+template <class T, int Threads>
+IR_DEVICE void remote_store(BlockOf<Threads> block, const Lane& lane, T* mine,
+                            std::type_identity_t<T> value, int place) {
+  if (!detail::may_access(block, lane, mine, sizeof(T), place, true)) return;
+  *lane.peers().at(mine, place) = value;
+}
+
+/// `load` at the member at `place`. Block-collective.
+template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
+[[nodiscard]] IR_DEVICE Tile<T, N, Threads> load_from(BlockOf<Threads> block, const Lane& lane,
+                                                      const T* mine, int place, std::size_t first,
+                                                      std::size_t count, Mask mask = {},
+                                                      CacheTag<C> hint = {}) {
+  if (!detail::block_may_access(block, lane, mine, count, place))
+    return Tile<T, N, Threads>::filled(T());
+  return load<N>(block, lane.peers().at(mine, place), first, count, mask, hint);
+}
+
+/// `store` at the member at `place`. Block-collective.
+template <class T, int N, int Threads, int Chunk, class Mask = Everywhere, Cache C = Cache::normal>
+IR_DEVICE void store_to(BlockOf<Threads> block, const Lane& lane, T* mine, int place,
+                        std::size_t first, std::size_t count,
+                        const Tile<T, N, Threads, Chunk>& tile, Mask mask = {},
+                        CacheTag<C> hint = {}) {
+  if (!detail::block_may_access(block, lane, mine, count, place)) return;
+  store(block, lane.peers().at(mine, place), first, count, tile, mask, hint);
+}
+
+/// Copies `count` elements from the member at `source` to the member at `target`, either of which
+/// may be this rank or another one. Block-collective; one block does all of it, and `slice_of`
+/// spreads it over a grid.
+template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
+IR_DEVICE void copy(BlockOf<Threads> block, const Lane& lane, T* to, int target, const T* from,
+                    int source, std::size_t count, Mask mask = {}, CacheTag<C> hint = {}) {
+  if (!detail::block_may_access(block, lane, to, count, target) ||
+      !detail::block_may_access(block, lane, from, count, source))
+    return;
+  copy(block, lane.peers().at(to, target), lane.peers().at(from, source), count, mask, hint);
+}
+
+/// Copies `count` elements from `from`, any memory of this rank, to the member at `place`.
+/// Block-collective, as `copy`.
+template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
+IR_DEVICE void put(BlockOf<Threads> block, const Lane& lane, T* to, const T* from,
+                   std::size_t count, int place, Mask mask = {}, CacheTag<C> hint = {}) {
+  if (!detail::block_may_access(block, lane, to, count, place)) return;
+  copy(block, lane.peers().at(to, place), from, count, mask, hint);
+}
+
+/// Copies `count` elements from the member at `place` to `to`, any memory of this rank.
+/// Block-collective, as `copy`.
+template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
+IR_DEVICE void get(BlockOf<Threads> block, const Lane& lane, T* to, const T* from,
+                   std::size_t count, int place, Mask mask = {}, CacheTag<C> hint = {}) {
+  if (!detail::block_may_access(block, lane, from, count, place)) return;
+  copy(block, to, lane.peers().at(from, place), count, mask, hint);
+}
+
+}  // namespace iridium

@@ -1,0 +1,75 @@
+#include "collectives/remote_memory/operation.h"
+
+#include "collectives/case_buffers.h"
+#include "iridium/device_barrier.h"
+#include "iridium/remote_memory.h"
+
+namespace iridium {
+namespace {
+
+const Parameter count_parameter = {"count", {"1000", "1", "100000"}};
+
+/// In a ring, between two barriers: the first allows the accesses, the second tells that they are
+/// done.
+class RingCase : public OperationCase {
+ public:
+  RingCase(Context& context, const Team& team, std::size_t count)
+      : team_(team), buffers_(context, team, count) {}
+
+  void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
+  std::string check(std::uint64_t seed) override { return buffers_.check(seed, {previous()}); }
+  std::size_t bytes() const override { return buffers_.bytes(); }
+
+ protected:
+  int next() const { return (team_.rank() + 1) % team_.size(); }
+  int previous() const { return (team_.rank() + team_.size() - 1) % team_.size(); }
+
+  Team team_;
+  CaseBuffers buffers_;
+};
+
+class PutCase final : public RingCase {
+ public:
+  using RingCase::RingCase;
+
+  void launch(StreamRef& stream) override {
+    device_barrier(stream, team_);
+    put(stream, team_, buffers_.shared.data(), buffers_.input.data(), buffers_.bytes(), next());
+    device_barrier(stream, team_);
+    stream.copy(buffers_.output.data(), buffers_.shared.data(), buffers_.bytes());
+  }
+};
+
+class GetCase final : public RingCase {
+ public:
+  using RingCase::RingCase;
+
+  void launch(StreamRef& stream) override {
+    stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
+    device_barrier(stream, team_);
+    get(stream, team_, buffers_.output.data(), buffers_.shared.data(), buffers_.bytes(),
+        previous());
+    device_barrier(stream, team_);
+  }
+};
+
+template <class Case>
+std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
+                                       const Arguments& arguments) {
+  return std::make_unique<Case>(context, team, count_argument(arguments, count_parameter));
+}
+
+}  // namespace
+
+std::vector<Operation> remote_memory_operations() {
+  return {{"put",
+           "every member writes its numbers to the next one of a ring",
+           {count_parameter},
+           prepare<PutCase>},
+          {"get",
+           "every member reads the numbers of the one before it in a ring",
+           {count_parameter},
+           prepare<GetCase>}};
+}
+
+}  // namespace iridium
