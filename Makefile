@@ -18,7 +18,8 @@ CONFIGURE = cmake --preset $(PRESET) --log-level=NOTICE
 BUILD = cmake --build build --parallel $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint test-sanitizers gpu-check gpu-check-full install docs format clean build-all
+.PHONY: help setup build demo test lint test-sanitizers hip-check gpu-check gpu-check-full install docs format clean \
+  build-all
 
 help: ## print this list
 	@echo "usage: make <target>"
@@ -49,6 +50,10 @@ lint: build-all ## check format, static analysis, layers, headers, words and set
 test-sanitizers: ## run the tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@$(SETUP) test
 	@tools/test_sanitizers.sh
+
+hip-check: ## compile every kernel for AMD GPUs; runs none
+	@$(SETUP) hip
+	@tools/hip_check.sh
 
 gpu-check: ## run every test that has a GPU form, 1 to 8 ranks on one GPU; needs no network
 	@tools/gpu_check.sh sample

@@ -17,11 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "figures.h"
 #include "iridium/iridium.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using iridium::bench::Clock;
+using iridium::bench::microseconds_since;
 
 constexpr int calls_per_graph = 50;
 constexpr int samples = 15;
@@ -83,41 +85,6 @@ struct Pauses {
   }
 };
 
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-class Report {
- public:
-  Report(const iridium::Context& context, bool json) : context_(context), json_(json) {}
-
-  void add(const char* what, int round, std::vector<double> times) const {
-    if (context_.rank() != 0) return;
-    std::sort(times.begin(), times.end());
-    const auto at = [&](double share) {
-      return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
-    };
-    const std::string backend(iridium::name(context_.backend()));
-    const std::string placement(iridium::name(context_.placement()));
-    if (json_)
-      std::printf(
-          R"({"schema": 1, "what": "%s", "ranks": %d, "backend": "%s", "placement": "%s", )"
-          R"("heap_bytes": %zu, "round": %d, "runs": %zu, "median_us": %.4f, "p10_us": %.4f, )"
-          R"("p90_us": %.4f})"
-          "\n",
-          what, context_.size(), backend.c_str(), placement.c_str(), context_.heap_bytes(), round,
-          times.size(), at(0.5), at(0.1), at(0.9));
-    else
-      std::printf("%d ranks, %s: %-34s median %10.3f us, 10 %% %10.3f, 90 %% %10.3f\n",
-                  context_.size(), backend.c_str(), what, at(0.5), at(0.1), at(0.9));
-    std::fflush(stdout);
-  }
-
- private:
-  const iridium::Context& context_;
-  bool json_;
-};
-
 class Bench {
  public:
   Bench(iridium::Context& context, bool json)
@@ -165,7 +132,7 @@ class Bench {
 
   void add(const char* what, int round, std::vector<double> times) const {
     team_.check();
-    report_.add(what, round, std::move(times));
+    report_.add({.what = what, .times = std::move(times), .round = round});
   }
 
   void launch_empty() { context_.launch(stream_, 1, Empty{}); }
@@ -287,7 +254,7 @@ class Bench {
   iridium::Team team_;
   iridium::Stream stream_;
   iridium::SymmetricArray<std::uint64_t> nanoseconds_;
-  Report report_;
+  iridium::bench::Report report_;
   std::optional<iridium::Graph> barriers_;
   std::optional<iridium::Graph> empties_;
 };

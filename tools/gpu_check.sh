@@ -103,9 +103,24 @@ for ranks in 1 2 4 8; do
   part "example_${ranks}_ranks" "$build/iridium" run -n "$ranks" --backend cuda -- \
     "$build/examples/01_ranks_and_arrays"
 done
+for example in "$build"/examples/0[2-9]_*; do
+  [[ -x $example && -f $example ]] || continue
+  part "example_${example##*/}" "$build/iridium" run -n 4 --backend cuda -- "$example"
+done
 # Dead ones that nobody reaps do not count.
 no_daemon_left() { ! ps -eo stat=,pid=,args= | grep -v '^Z' | grep '[n]vidia-cuda-mps'; }
 part no_daemon_left no_daemon_left
+
+generated_code() {
+  cuobjdump -sass "$build/bench/remote" > "$logs/remote.sass"
+  tools/check_sass.py "$logs/remote.sass"
+}
+if command -v cuobjdump > /dev/null; then
+  part generated_code generated_code
+else
+  echo "skipped generated_code: no cuobjdump"
+  add_counts "0 0 1"
+fi
 
 if command -v compute-sanitizer > /dev/null; then
   part compute_sanitizer compute-sanitizer --tool memcheck --error-exitcode 9 "$cuda_test" \

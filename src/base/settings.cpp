@@ -26,7 +26,7 @@ constexpr std::array table = {
     Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
             "Seconds until any wait gives up and names the ranks that were missing."},
     Setting{"ContextOptions::checked", "", variables::checked, "0",
-            "1: checked mode, agreed by every team."},
+            "1: checked mode: kernels check their accesses to peers. The same on every rank."},
     Setting{"ContextOptions::split_blocks", "", variables::split_blocks, "0",
             "1: a CPU block is four fibers with a real block barrier, so that a missing one shows. "
             "For tests."},

@@ -12,6 +12,25 @@ namespace iridium {
 /// What an atomic update does with the old value and the operand.
 enum class AtomicOp { add, bit_and, bit_or, bit_xor, minimum, maximum, exchange };
 
+/// What an update leaves in place of `before`, for targets that have no instruction for it.
+template <AtomicOp op, class T>
+IR_DEVICE T updated(T before, T value) {
+  if constexpr (op == AtomicOp::add)
+    return add(before, value);
+  else if constexpr (op == AtomicOp::bit_and)
+    return before & value;
+  else if constexpr (op == AtomicOp::bit_or)
+    return before | value;
+  else if constexpr (op == AtomicOp::bit_xor)
+    return before ^ value;
+  else if constexpr (op == AtomicOp::minimum)
+    return minimum(before, value);
+  else if constexpr (op == AtomicOp::maximum)
+    return maximum(before, value);
+  else
+    return value;
+}
+
 /// Integers that can be updated atomically on every target.
 template <class T>
 concept AtomicInteger =

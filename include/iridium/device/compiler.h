@@ -24,14 +24,10 @@
 #define IR_ON_HIP 0
 #endif
 
-// For what only runs when something has failed: a GPU fetches a kernel's instructions anew at every
-// launch, so that what is never run should at least be short, and apart.
+/// Before a loop that should stay one. A GPU fetches a kernel's instructions anew at every launch,
+/// so that code which runs once, or only when something has failed, should at least be short.
 #if IR_ON_CUDA || IR_ON_HIP
-/// A function that stays a function.
-#define IR_COLD __noinline__
-/// A loop that stays a loop.
 #define IR_ROLLED _Pragma("unroll 1")
 #else
-#define IR_COLD
 #define IR_ROLLED
 #endif

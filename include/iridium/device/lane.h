@@ -95,9 +95,9 @@ class Lane {
     // What every barrier needs comes first: a kernel's arguments are fetched line by line.
     Peers peers;
     std::byte* base = nullptr;  ///< of this member's lane
-    LaneLayout layout;
     LaneStatus* status = nullptr;
     std::uint64_t timeout_ns = 0;
+    LaneLayout layout;
     std::uint32_t call_id = 0;  ///< tells this lane's calls apart where they overlap
     // This rank's whole segment in checked mode, else nothing.
     const std::byte* segment = nullptr;

@@ -124,7 +124,9 @@ class LaneCall {
   IR_DEVICE std::uint32_t read_counter() const {
     if (block_.thread() >= lane_.peers().size() && !is_clerk()) return 0;
     return static_cast<std::uint32_t>(
-        target::load<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index())));
+        // Acquired only so that the first look at the flags comes after it: one taken at once is
+        // seldom in time, and the next one has to wait for its answer.
+        target::load<Order::acquire, Scope::device>(block_.seat(), lane_.counter(block_.index())));
   }
 
   /// Also tells that no call has this block any more.
@@ -150,7 +152,7 @@ class LaneCall {
     return !failed && !busy;
   }
 
-  /// Tells this block of every member that all threads are here, with all they have stored:
+  /// Tells this block of every other member that all threads are here, with all they have stored:
   /// tell(this rank's flag at the peer), on the thread that is there for the peer.
   template <class Tell>
   IR_DEVICE void announce(Tell tell) const {
@@ -158,8 +160,9 @@ class LaneCall {
     std::uint32_t* const mine = lane_.flags(block_.index()) + peers.rank();
     block_.sync();
     target::point(block_.seat());
-    block_.template share<max_team_size>(peers.size(),
-                                         [&](int peer) { tell(peers.at(mine, peer)); });
+    block_.template share<max_team_size>(peers.size(), [&](int peer) {
+      if (peer != peers.rank()) tell(peers.at(mine, peer));
+    });
   }
 
   /// Waits for the peers whose flags are this thread's. Ended by their `announce`.
@@ -173,6 +176,7 @@ class LaneCall {
   }
 
   IR_DEVICE bool has_arrived(int peer, std::uint32_t& seen) const {
+    if (peer == lane_.peers().rank()) return true;
     seen = target::load<Order::acquire, Scope::system>(block_.seat(),
                                                        lane_.flags(block_.index()) + peer);
     return detail::has_reached(seen, counter_);

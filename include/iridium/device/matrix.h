@@ -208,10 +208,10 @@ template <int Rows, int Columns, class T, int Threads, Cache C = Cache::normal>
 [[nodiscard]] IR_DEVICE auto load_from(BlockOf<Threads> block, const Lane& lane,
                                        const Matrix<T>& mine, int place, std::size_t row,
                                        std::size_t column, CacheTag<C> hint = {}) {
-  using Value = std::remove_const_t<T>;
+  Matrix<T> theirs = mine.on(lane.peers(), place);
   if (!detail::may_access(block, lane, mine, place, row, column, block.is_leader()))
-    return Tile<Value, Rows * Columns, Threads>::filled(Value());
-  return load<Rows, Columns>(block, mine.on(lane.peers(), place), row, column, hint);
+    theirs.rows = 0;
+  return load<Rows, Columns>(block, theirs, row, column, hint);
 }
 
 /// `store` to the matrix at the member at `place`. Block-collective.

@@ -20,8 +20,8 @@ namespace detail {
 
 /// Fails the team, from one thread, with what a check has found.
 template <int Threads>
-IR_COLD IR_DEVICE void report(BlockOf<Threads> block, const Lane& lane, FaultKind kind,
-                              std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
+IR_DEVICE void report(BlockOf<Threads> block, const Lane& lane, FaultKind kind, std::uint64_t a,
+                      std::uint64_t b, std::uint64_t c, std::uint64_t d) {
   FaultRecord fault = {};
   fault.kind = kind;
   fault.step = step_of(block, lane);
@@ -84,8 +84,9 @@ template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache:
                                                       const T* mine, int place, std::size_t first,
                                                       std::size_t count, Mask mask = {},
                                                       CacheTag<C> hint = {}) {
-  if (!detail::block_may_access(block, lane, mine, count, place))
-    return Tile<T, N, Threads>::filled(T());
+  // A tile made here instead would have to be moved to where the loaded one is, and moving waits
+  // for the loads.
+  if (!detail::block_may_access(block, lane, mine, count, place)) count = 0;
   return load<N>(block, lane.peers().at(mine, place), first, count, mask, hint);
 }
 
@@ -100,33 +101,35 @@ IR_DEVICE void store_to(BlockOf<Threads> block, const Lane& lane, T* mine, int p
 }
 
 /// Copies `count` elements from the member at `source` to the member at `target`, either of which
-/// may be this rank or another one. Block-collective; one block does all of it, and `slice_of`
-/// spreads it over a grid.
+/// may be this rank or another one. Block-collective; see `copy` in tile.h.
 template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
 IR_DEVICE void copy(BlockOf<Threads> block, const Lane& lane, T* to, int target, const T* from,
-                    int source, std::size_t count, Mask mask = {}, CacheTag<C> hint = {}) {
+                    int source, std::size_t count, By by = By::block, Mask mask = {},
+                    CacheTag<C> hint = {}) {
   if (!detail::block_may_access(block, lane, to, count, target) ||
       !detail::block_may_access(block, lane, from, count, source))
     return;
-  copy(block, lane.peers().at(to, target), lane.peers().at(from, source), count, mask, hint);
+  copy(block, lane.peers().at(to, target), lane.peers().at(from, source), count, by, mask, hint);
 }
 
 /// Copies `count` elements from `from`, any memory of this rank, to the member at `place`.
 /// Block-collective, as `copy`.
 template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
 IR_DEVICE void put(BlockOf<Threads> block, const Lane& lane, T* to, const T* from,
-                   std::size_t count, int place, Mask mask = {}, CacheTag<C> hint = {}) {
+                   std::size_t count, int place, By by = By::block, Mask mask = {},
+                   CacheTag<C> hint = {}) {
   if (!detail::block_may_access(block, lane, to, count, place)) return;
-  copy(block, lane.peers().at(to, place), from, count, mask, hint);
+  copy(block, lane.peers().at(to, place), from, count, by, mask, hint);
 }
 
 /// Copies `count` elements from the member at `place` to `to`, any memory of this rank.
 /// Block-collective, as `copy`.
 template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
 IR_DEVICE void get(BlockOf<Threads> block, const Lane& lane, T* to, const T* from,
-                   std::size_t count, int place, Mask mask = {}, CacheTag<C> hint = {}) {
+                   std::size_t count, int place, By by = By::block, Mask mask = {},
+                   CacheTag<C> hint = {}) {
   if (!detail::block_may_access(block, lane, from, count, place)) return;
-  copy(block, to, lane.peers().at(from, place), count, mask, hint);
+  copy(block, to, lane.peers().at(from, place), count, by, mask, hint);
 }
 
 }  // namespace iridium

@@ -8,6 +8,8 @@
 
 #if IR_ON_CUDA
 #include "iridium/device/target_cuda.h"
+#elif IR_ON_HIP
+#include "iridium/device/target_hip.h"
 #else
 #include "iridium/device/target_host.h"
 #endif

@@ -243,29 +243,24 @@ inline constexpr char cache_text<Cache::streaming>[] = ".cs";
 template <>
 inline constexpr char cache_text<Cache::shared>[] = ".cg";
 
-/// 16 bytes. With a hint in PTX: the compiler's own functions for it may move across barriers.
+/// 16 bytes. In PTX, since the compiler takes vectors apart and does not always put them together
+/// again, and since its own functions with a hint may move across barriers.
 template <Cache cache, class T>
 IR_DEVICE void load_vector(T* to, const T* from) {
   uint4& vector = *reinterpret_cast<uint4*>(to);
-  if constexpr (cache == Cache::normal)
-    vector = *reinterpret_cast<const uint4*>(from);
-  else
-    asm volatile("ld.global%5.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(vector.x), "=r"(vector.y), "=r"(vector.z), "=r"(vector.w)
-                 : "l"(__cvta_generic_to_global(from)), "C"(cache_text<cache>)
-                 : "memory");
+  asm volatile("ld.global%5.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(vector.x), "=r"(vector.y), "=r"(vector.z), "=r"(vector.w)
+               : "l"(__cvta_generic_to_global(from)), "C"(cache_text<cache>)
+               : "memory");
 }
 template <Cache cache, class T>
 IR_DEVICE void store_vector(T* to, const T* from) {
   const uint4& vector = *reinterpret_cast<const uint4*>(from);
-  if constexpr (cache == Cache::normal)
-    *reinterpret_cast<uint4*>(to) = vector;
-  else
-    asm volatile("st.global%5.v4.b32 [%4], {%0, %1, %2, %3};"
-                 :
-                 : "r"(vector.x), "r"(vector.y), "r"(vector.z), "r"(vector.w),
-                   "l"(__cvta_generic_to_global(to)), "C"(cache_text<cache>)
-                 : "memory");
+  asm volatile("st.global%5.v4.b32 [%4], {%0, %1, %2, %3};"
+               :
+               : "r"(vector.x), "r"(vector.y), "r"(vector.z), "r"(vector.w),
+                 "l"(__cvta_generic_to_global(to)), "C"(cache_text<cache>)
+               : "memory");
 }
 
 template <int Count, int Chunk, int Threads, class Function>
@@ -299,6 +294,13 @@ IR_DEVICE void store_tile(const Seat* seat, T* to, const T* elements) {
       store_vector<cache>(to + place + i, elements + held + i);
   });
 }
+template <int Count, int Chunk, int Threads, Cache cache, class T>
+IR_DEVICE void copy_tile(const Seat* seat, T* to, const T* from) {
+  alignas(16) T elements[held_elements<Count, Chunk, Threads>];
+  load_tile<Count, Chunk, Threads, cache>(seat, elements, from);
+  store_tile<Count, Chunk, Threads, cache>(seat, to, elements);
+}
+
 template <int Count, class T>
 IR_DEVICE void begin_tile(const Seat*, T*) {}
 

@@ -99,24 +99,6 @@ IR_DEVICE void store(Seat* seat, T* to, T value) {
 template <class T>
 inline constexpr bool can_add = true;
 
-template <AtomicOp op, class T>
-IR_DEVICE T updated(T before, T value) {
-  if constexpr (op == AtomicOp::add)
-    return add(before, value);
-  else if constexpr (op == AtomicOp::bit_and)
-    return before & value;
-  else if constexpr (op == AtomicOp::bit_or)
-    return before | value;
-  else if constexpr (op == AtomicOp::bit_xor)
-    return before ^ value;
-  else if constexpr (op == AtomicOp::minimum)
-    return minimum(before, value);
-  else if constexpr (op == AtomicOp::maximum)
-    return maximum(before, value);
-  else
-    return value;
-}
-
 /// Returns what was there before.
 template <AtomicOp op, Order order, Scope scope, class T>
 IR_DEVICE T update(Seat* seat, T* to, T value) {
@@ -202,6 +184,12 @@ template <int Count, int Chunk, int Threads, Cache cache, class T>
 IR_DEVICE void store_tile(const Seat* seat, T* to, const T* elements) {
   const Slice mine = slice<Count, Chunk>(seat);
   std::copy(elements + mine.first, elements + mine.last, to + mine.first);
+}
+
+template <int Count, int Chunk, int Threads, Cache cache, class T>
+IR_DEVICE void copy_tile(Seat* seat, T* to, const T* from) {
+  point(seat);
+  store_tile<Count, Chunk, Threads, cache>(seat, to, from);
 }
 
 /// Before a tile is loaded: gives a value to what other threads hold, where there is room for that.

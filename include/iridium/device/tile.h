@@ -197,24 +197,82 @@ template <Number T, int N, int Threads, int Chunk>
   return a.zip(b, [](T x, T y) { return maximum(x, y); });
 }
 
-/// Copies `count` elements with one block, in 16-byte accesses where both addresses allow it.
-/// Block-collective.
+/// Who does the work of a block-collective call.
+enum class By {
+  block,  ///< this block, all of it
+  grid,   ///< all blocks of the grid together, each a share: for large copies
+};
+
+namespace detail {
+
+/// The first element and the step of a thread, or block, that takes every n-th of some pieces.
+struct Stride {
+  std::size_t first;
+  std::size_t step;
+};
+template <int Threads>
+IR_DEVICE Stride block_stride(BlockOf<Threads> block, By by, std::size_t piece) {
+  const auto blocks = static_cast<std::size_t>(by == By::grid ? block.count() : 1);
+  const auto index = static_cast<std::size_t>(by == By::grid ? block.index() : 0);
+  return {index * piece, blocks * piece};
+}
+template <int Threads>
+IR_DEVICE Stride thread_stride(BlockOf<Threads> block, By by, std::size_t piece) {
+  const auto threads = static_cast<std::size_t>(block.thread_count());
+  const Stride blocks = block_stride(block, by, threads * piece);
+  return {blocks.first + static_cast<std::size_t>(block.thread()) * piece, blocks.step};
+}
+
+/// How many elements to copy one by one before both addresses are multiples of 16 bytes; all of
+/// them where they never are.
+template <class T>
+IR_DEVICE std::size_t misaligned_elements(const T* to, const T* from, std::size_t count) {
+  if (target::allows_vectors(to) && target::allows_vectors(from)) return 0;
+  const auto beyond = reinterpret_cast<std::uintptr_t>(to) % 16;
+  if (reinterpret_cast<std::uintptr_t>(from) % 16 != beyond) return count;
+  const std::size_t head = (16 - beyond) / sizeof(T);
+  return head < count ? head : count;
+}
+
+}  // namespace detail
+
+/// Copies `count` elements, in 16-byte accesses where the two addresses allow it. Block-collective.
+/// `By::grid` splits the work as it likes: where a block must find what the same block wrote on a
+/// peer, `slice_of` says which part is whose.
 template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
-IR_DEVICE void copy(BlockOf<Threads> block, T* to, const T* from, std::size_t count, Mask mask = {},
-                    CacheTag<C> hint = {}) {
+IR_DEVICE void copy(BlockOf<Threads> block, T* to, const T* from, std::size_t count,
+                    By by = By::block, Mask mask = {}, CacheTag<C> = {}) {
+  constexpr int chunk = vector_elements<T>;
   // Four vectors per thread on their way at a time: what it takes to fill a GPU's memory bus.
-  constexpr int elements = Threads * vector_elements<T> * 4;
-  std::size_t first = 0;
-  if (!target::allows_vectors(to)) {
-    const auto beyond = reinterpret_cast<std::uintptr_t>(to) % 16 / sizeof(T);
-    first = vector_elements<T> - beyond < count ? vector_elements<T> - beyond : count;
-    block.template share<vector_elements<T>>(static_cast<int>(first), [&](int i) {
-      if (mask(static_cast<std::size_t>(i))) to[i] = from[i];
-    });
+  constexpr std::size_t tile = std::size_t{4} * Threads * chunk;
+  target::point(block.seat());
+  const std::size_t head = detail::misaligned_elements(to, from, count);
+  const detail::Stride elements = detail::thread_stride(block, by, 1);
+  IR_ROLLED for (std::size_t i = elements.first; i < head; i += elements.step) {
+    if (mask(i)) to[i] = from[i];
   }
-  for (; first < count; first += elements)
-    store(block, to, first, count, load<elements>(block, from, first, count, mask, hint), mask,
-          hint);
+
+  std::size_t tail = head;
+  if constexpr (std::is_same_v<Mask, Everywhere>) {
+    tail += (count - head) / tile * tile;
+    const detail::Stride tiles = detail::block_stride(block, by, tile);
+    IR_ROLLED for (std::size_t i = head + tiles.first; i < tail; i += tiles.step) {
+      target::copy_tile<static_cast<int>(tile), chunk, Threads, C>(block.seat(), to + i, from + i);
+    }
+  }
+
+  const detail::Stride chunks = detail::thread_stride(block, by, chunk);
+  IR_ROLLED for (std::size_t i = tail + chunks.first; i < count; i += chunks.step) {
+    alignas(16) T vector[chunk];
+    if (detail::is_whole<chunk>(i, count, mask)) {
+      detail::load_chunk<C, chunk>(vector, from + i);
+      detail::store_chunk<C, chunk>(to + i, vector);
+    } else {
+      IR_ROLLED for (std::size_t k = i; k < i + chunk && k < count; ++k) {
+        if (mask(k)) to[k] = from[k];
+      }
+    }
+  }
 }
 
 /// A part of a vector.

@@ -1,0 +1,38 @@
+"""Kernels' machine code, as `cuobjdump -sass` prints it."""
+
+import unittest
+
+import check_sass
+
+GOOD = """
+		Function : _ZN8AllStoreIfE
+        /*0000*/                   LDG.E.128 R4, desc[UR6][R2.64] ;  /* 0x01 */
+        /*0010*/               @P0 LDG.E.U8 R8, desc[UR6][R2.64] ;
+        /*0020*/                   STG.E.128 desc[UR6][R8.64], R4 ;
+        /*0030*/                   LDG.E.64 R8, desc[UR6][R2.64] ;
+		Function : _ZN5OtherE
+        /*0000*/                   STG.E desc[UR6][R8.64], R4 ;
+"""
+
+
+class CheckSass(unittest.TestCase):
+    def check(self, text):
+        return check_sass.check(text.splitlines())
+
+    def test_wide_stores_and_no_table(self):
+        self.assertEqual(self.check(GOOD), [])
+
+    def test_narrow_stores(self):
+        self.assertEqual(self.check(GOOD.replace("STG.E.128", "STG.E")), ["_ZN8AllStoreIfE has no 16-byte store"])
+
+    def test_a_table_that_is_always_read(self):
+        for table in ("LDG.E.U8", "LDG.E.64"):
+            found = self.check(GOOD.replace("@P0 LDG.E.U8", f"    {table}"))
+            self.assertEqual(found, [f"_ZN8AllStoreIfE has an unconditional {table}"])
+
+    def test_no_such_kernel(self):
+        self.assertEqual(self.check(GOOD.replace("AllStore", "Nothing")), ["no kernel is called AllStore"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Checks the machine code of kernels that store to peers: check_sass.py FILE, as `cuobjdump -sass` prints it.
+
+For every kernel whose name has "AllStore": full tiles are stored 16 bytes at a time, and the translation of
+addresses reads no table from memory (an unevenly spaced team's reads one byte, under a condition).
+"""
+
+import re
+import sys
+
+FUNCTION = re.compile(r"Function : (\S+)")
+LOAD_OR_STORE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+ )?\s*((?:LDG|STG)[\w.]*)")
+# What a table of base addresses, or of ranks, would be read by.
+TABLE_LOADS = ("LDG.E.64", "LDG.E.U8")
+
+
+def accesses(lines):
+    """By function: (instruction, whether it has a condition) of every access to global memory."""
+    functions = {}
+    current = None
+    for line in lines:
+        if function := FUNCTION.search(line):
+            current = functions.setdefault(function[1], [])
+        elif current is not None and (access := LOAD_OR_STORE.search(line)):
+            current.append((access[2], access[1] is not None))
+    return functions
+
+
+def problems(name, found):
+    if not any(instruction.startswith("STG.E.128") for instruction, _ in found):
+        yield f"{name} has no 16-byte store"
+    # Accesses after the last store of data belong to the report of a failed check.
+    last = max((i for i, (instruction, _) in enumerate(found) if instruction.startswith("STG.E.128")), default=-1)
+    for instruction, conditional in found[: last + 1]:
+        if instruction in TABLE_LOADS and not conditional:
+            yield f"{name} has an unconditional {instruction}"
+
+
+def check(lines):
+    kernels = {name: found for name, found in accesses(lines).items() if "AllStore" in name}
+    if not kernels:
+        return ["no kernel is called AllStore"]
+    return [problem for name, found in kernels.items() for problem in problems(name, found)]
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        found = check(file)
+    print("\n".join(found) if found else "16-byte stores, no table")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
