@@ -26,9 +26,9 @@ struct SumOverRanks {
   static constexpr int tile_elements = 4096;
 
   // A tile of a peer's vector, as floats: adding in bf16 would round every partial sum.
-  IR_DEVICE auto load_from(iridium::Block block, int peer, std::size_t first) const {
-    const bf16* const theirs = lane.peers().at(in, peer);
-    return iridium::convert<float>(iridium::load<tile_elements>(block, theirs, first, count));
+  IR_DEVICE auto tile_of(int peer, iridium::Block block, std::size_t first) const {
+    return iridium::convert<float>(
+        iridium::load_from<tile_elements>(block, lane, in, peer, first, count));
   }
 
   IR_DEVICE void operator()(iridium::Block block) const {
@@ -37,10 +37,10 @@ struct SumOverRanks {
     const std::size_t stride = static_cast<std::size_t>(block.count()) * tile_elements;
     std::size_t first = static_cast<std::size_t>(block.index()) * tile_elements;
     for (; first < count; first += stride) {
-      auto sum = load_from(block, 0, first);
+      auto sum = tile_of(0, block, first);
       // In the same order on every rank, and so with the same bits.
       for (int peer = 1; peer < lane.peers().size(); ++peer)
-        sum = sum + load_from(block, peer, first);
+        sum = sum + tile_of(peer, block, first);
       iridium::store(block, out, first, count, sum);
     }
     call.leave();  // from here on nobody reads this rank's input

@@ -22,6 +22,10 @@ FaultRecord record_of(FaultKind kind, std::uint64_t missing) {
   record.expected = 113;
   record.seen = 109;
   record.missing = missing;
+  record.detail[0] = 0x7001;
+  record.detail[1] = 0x7113;
+  record.detail[2] = 0x7f0000;
+  record.detail[3] = 0x2000;
   constexpr std::string_view operation = "all_reduce";
   std::copy(operation.begin(), operation.end(), record.operation.text);
   return record;
@@ -90,8 +94,50 @@ TEST(DeviceFaults, NameTheRankWhoseGridWasTooLargeAndBothNumbers) {
   expect_words(fault, {"109 blocks", place, "the limit is 113"});
 }
 
+TEST(DeviceFaults, NameAPlaceThatDoesNotExistAndTheNumberOfMembers) {
+  FaultRecord record = record_of(FaultKind::no_such_place, 0b111);
+  for (const int number : {-1, 3, 1000, -2'000'000'000}) {
+    record.detail[0] = static_cast<std::uint64_t>(number);
+    const Fault fault = describe(record);
+    EXPECT_EQ(fault.code, Errc::invalid_argument);
+    EXPECT_EQ(fault.ranks, std::vector<int>{2});
+    expect_words(fault, {"place " + std::to_string(number) + " ", place, "the team has 3 members"});
+  }
+}
+
+TEST(DeviceFaults, NameAnAddressItsBytesAndTheSegmentItIsOutside) {
+  const Fault fault = describe(record_of(FaultKind::outside_segment, 0b111));
+  EXPECT_EQ(fault.code, Errc::invalid_argument);
+  EXPECT_EQ(fault.ranks, std::vector<int>{2});
+  expect_words(fault, {std::to_string(0x7113) + " bytes at 0x7001 ", place,
+                       "rank 2's segment is 0x7f0000 to 0x7f2000"});
+}
+
+TEST(DeviceFaults, NameATileAndTheSizeOfTheMatrixItIsOutside) {
+  FaultRecord record = record_of(FaultKind::outside_matrix, 0b111);
+  record.detail[0] = 1201;
+  record.detail[1] = 1203;
+  record.detail[2] = 1100;
+  record.detail[3] = 1102;
+  const Fault fault = describe(record);
+  EXPECT_EQ(fault.code, Errc::invalid_argument);
+  EXPECT_EQ(fault.ranks, std::vector<int>{2});
+  expect_words(fault, {"row 1201, column 1203", place, "1100 rows and 1102 columns"});
+}
+
+TEST(DeviceFaults, NameAPitchAndTheColumnsItIsTooNarrowFor) {
+  FaultRecord record = record_of(FaultKind::narrow_pitch, 0b111);
+  record.detail[0] = 74;
+  record.detail[1] = 75;
+  const Fault fault = describe(record);
+  EXPECT_EQ(fault.code, Errc::invalid_argument);
+  EXPECT_EQ(fault.ranks, std::vector<int>{2});
+  expect_words(fault, {"a pitch of 74 elements", place, "75 columns"});
+}
+
 TEST(DeviceFaults, OfUnknownKindSayWhich) {
-  for (const std::uint32_t kind : {0u, 5u, 4'000'000'000u}) {
+  const auto last = static_cast<std::uint32_t>(FaultKind::narrow_pitch);
+  for (const std::uint32_t kind : {0u, last + 1, 4'000'000'000u}) {
     const Fault fault = describe(record_of(static_cast<FaultKind>(kind), 0b111));
     EXPECT_EQ(fault.code, Errc::protocol);
     EXPECT_TRUE(fault.ranks.empty());

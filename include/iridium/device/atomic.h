@@ -6,6 +6,7 @@
 // updated atomically on every target does not compile.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -29,9 +30,9 @@ namespace detail {
 /// Adds to one half of a 4-byte word, for targets that cannot add to two bytes.
 template <Order O, Scope S, class T>
 IR_DEVICE T add_to_half(Seat* seat, T* to, T value) {
-  const auto address = reinterpret_cast<std::uintptr_t>(to);
-  auto* const word = reinterpret_cast<std::uint32_t*>(address & ~std::uintptr_t{3});
-  const unsigned shift = (address & 2) * 8;
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(to) & 2;
+  auto* const word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::byte*>(to) - offset);
+  const auto shift = static_cast<unsigned>(offset) * 8;
   std::uint32_t seen = target::load<Order::relaxed, S>(seat, word);
   for (;;) {
     T before = {};

@@ -167,8 +167,10 @@ IR_DEVICE bool may_access(BlockOf<Threads> block, const Lane& lane, const Matrix
       report(block, lane, FaultKind::outside_matrix, row, column, matrix.rows, matrix.columns);
     return false;
   }
-  const std::size_t elements = (matrix.rows - 1) * matrix.pitch + matrix.columns;
-  return may_access(block, lane, matrix.data, elements * sizeof(T), place, reports);
+  const std::size_t before_last = bounded_product(matrix.rows - 1, matrix.pitch);
+  const std::size_t elements =
+      before_last > ~matrix.columns ? before_last : before_last + matrix.columns;
+  return may_access(block, lane, matrix.data, bounded_product(elements, sizeof(T)), place, reports);
 }
 
 }  // namespace detail
@@ -208,8 +210,10 @@ template <int Rows, int Columns, class T, int Threads, Cache C = Cache::normal>
 [[nodiscard]] IR_DEVICE auto load_from(BlockOf<Threads> block, const Lane& lane,
                                        const Matrix<T>& mine, int place, std::size_t row,
                                        std::size_t column, CacheTag<C> hint = {}) {
-  Matrix<T> theirs = mine.on(lane.peers(), place);
-  if (!detail::may_access(block, lane, mine, place, row, column, block.is_leader()))
+  Matrix<T> theirs = mine;
+  if (detail::may_access(block, lane, mine, place, row, column, block.is_leader()))
+    theirs = mine.on(lane.peers(), place);
+  else
     theirs.rows = 0;
   return load<Rows, Columns>(block, theirs, row, column, hint);
 }

@@ -53,11 +53,19 @@ IR_DEVICE bool may_access(BlockOf<Threads> block, const Lane& lane, const void* 
   return false;
 }
 
+/// a × b, or the largest number there is.
+IR_DEVICE inline std::size_t bounded_product(std::size_t a, std::size_t b) {
+  constexpr std::size_t largest = ~std::size_t{0};
+  return b != 0 && a > largest / b ? largest : a * b;
+}
+
 /// `may_access` for `count` elements, asked by the whole block.
 template <class T, int Threads>
 IR_DEVICE bool block_may_access(BlockOf<Threads> block, const Lane& lane, const T* mine,
                                 std::size_t count, int place) {
-  return may_access(block, lane, mine, count * sizeof(T), place, block.is_leader());
+  // The product is not needed, and dividing is slow, where nothing is checked.
+  if (!lane.is_checked()) return true;
+  return may_access(block, lane, mine, bounded_product(count, sizeof(T)), place, block.is_leader());
 }
 
 }  // namespace detail
@@ -86,7 +94,10 @@ template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache:
                                                       CacheTag<C> hint = {}) {
   // A tile made here instead would have to be moved to where the loaded one is, and moving waits
   // for the loads.
-  if (!detail::block_may_access(block, lane, mine, count, place)) count = 0;
+  if (!detail::block_may_access(block, lane, mine, count, place)) {
+    count = 0;
+    place = lane.peers().rank();
+  }
   return load<N>(block, lane.peers().at(mine, place), first, count, mask, hint);
 }
 

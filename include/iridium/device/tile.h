@@ -234,6 +234,45 @@ IR_DEVICE std::size_t misaligned_elements(const T* to, const T* from, std::size_
   return head < count ? head : count;
 }
 
+/// `copy`, one element at a time.
+template <class T, int Threads, class Mask>
+IR_DEVICE void copy_elements(BlockOf<Threads> block, T* to, const T* from, std::size_t count, By by,
+                             Mask mask) {
+  const Stride elements = thread_stride(block, by, 1);
+  IR_ROLLED for (std::size_t i = elements.first; i < count; i += elements.step) {
+    if (mask(i)) to[i] = from[i];
+  }
+}
+
+/// `copy` of elements [first, count), at addresses that allow vectors.
+template <Cache C, class T, int Threads, class Mask>
+IR_DEVICE void copy_vectors(BlockOf<Threads> block, T* to, const T* from, std::size_t first,
+                            std::size_t count, By by, Mask mask) {
+  constexpr int chunk = vector_elements<T>;
+  // Four vectors per thread on their way at a time: what it takes to fill a GPU's memory bus.
+  constexpr std::size_t tile = std::size_t{4} * Threads * chunk;
+  if constexpr (std::is_same_v<Mask, Everywhere>) {
+    const std::size_t end = first + (count - first) / tile * tile;
+    const Stride tiles = block_stride(block, by, tile);
+    IR_ROLLED for (std::size_t i = first + tiles.first; i < end; i += tiles.step) {
+      target::copy_tile<static_cast<int>(tile), chunk, Threads, C>(block.seat(), to + i, from + i);
+    }
+    first = end;
+  }
+  const Stride chunks = thread_stride(block, by, chunk);
+  IR_ROLLED for (std::size_t i = first + chunks.first; i < count; i += chunks.step) {
+    alignas(16) T vector[chunk];
+    if (is_whole<chunk>(i, count, mask)) {
+      load_chunk<C, chunk>(vector, from + i);
+      store_chunk<C, chunk>(to + i, vector);
+    } else {
+      IR_ROLLED for (std::size_t k = i; k < i + chunk && k < count; ++k) {
+        if (mask(k)) to[k] = from[k];
+      }
+    }
+  }
+}
+
 }  // namespace detail
 
 /// Copies `count` elements, in 16-byte accesses where the two addresses allow it. Block-collective.
@@ -242,36 +281,13 @@ IR_DEVICE std::size_t misaligned_elements(const T* to, const T* from, std::size_
 template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
 IR_DEVICE void copy(BlockOf<Threads> block, T* to, const T* from, std::size_t count,
                     By by = By::block, Mask mask = {}, CacheTag<C> = {}) {
-  constexpr int chunk = vector_elements<T>;
-  // Four vectors per thread on their way at a time: what it takes to fill a GPU's memory bus.
-  constexpr std::size_t tile = std::size_t{4} * Threads * chunk;
   target::point(block.seat());
-  const std::size_t head = detail::misaligned_elements(to, from, count);
-  const detail::Stride elements = detail::thread_stride(block, by, 1);
-  IR_ROLLED for (std::size_t i = elements.first; i < head; i += elements.step) {
-    if (mask(i)) to[i] = from[i];
-  }
-
-  std::size_t tail = head;
-  if constexpr (std::is_same_v<Mask, Everywhere>) {
-    tail += (count - head) / tile * tile;
-    const detail::Stride tiles = detail::block_stride(block, by, tile);
-    IR_ROLLED for (std::size_t i = head + tiles.first; i < tail; i += tiles.step) {
-      target::copy_tile<static_cast<int>(tile), chunk, Threads, C>(block.seat(), to + i, from + i);
-    }
-  }
-
-  const detail::Stride chunks = detail::thread_stride(block, by, chunk);
-  IR_ROLLED for (std::size_t i = tail + chunks.first; i < count; i += chunks.step) {
-    alignas(16) T vector[chunk];
-    if (detail::is_whole<chunk>(i, count, mask)) {
-      detail::load_chunk<C, chunk>(vector, from + i);
-      detail::store_chunk<C, chunk>(to + i, vector);
-    } else {
-      IR_ROLLED for (std::size_t k = i; k < i + chunk && k < count; ++k) {
-        if (mask(k)) to[k] = from[k];
-      }
-    }
+  if constexpr (16 % sizeof(T) == 0) {
+    const std::size_t head = detail::misaligned_elements(to, from, count);
+    detail::copy_elements(block, to, from, head, by, mask);
+    detail::copy_vectors<C>(block, to, from, head, count, by, mask);
+  } else {
+    detail::copy_elements(block, to, from, count, by, mask);
   }
 }
 
@@ -282,12 +298,15 @@ struct Slice {
 };
 
 /// The part of `count` elements of T that is this block's when all blocks of the grid share the
-/// work. Parts begin at multiples of 16 bytes; the same grid has the same parts on every rank.
+/// work. Parts begin at multiples of 16 bytes where elements allow it; the same grid has the same
+/// parts on every rank.
 template <class T, int Threads>
 IR_DEVICE Slice slice_of(BlockOf<Threads> block, std::size_t count) {
   const auto blocks = static_cast<std::size_t>(block.count());
-  const std::size_t vectors = (count + vector_elements<T> - 1) / vector_elements<T>;
-  const std::size_t part = (vectors + blocks - 1) / blocks * vector_elements<T>;
+  // Elements of which no whole number is 16 bytes are counted one by one.
+  constexpr std::size_t unit = 16 % sizeof(T) == 0 ? vector_elements<T> : 1;
+  const std::size_t units = count / unit + (count % unit != 0 ? 1 : 0);
+  const std::size_t part = (units / blocks + (units % blocks != 0 ? 1 : 0)) * unit;
   const std::size_t first = part * static_cast<std::size_t>(block.index());
   if (first >= count) return {count, 0};
   return {first, count - first < part ? count - first : part};
