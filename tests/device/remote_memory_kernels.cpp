@@ -86,6 +86,7 @@ struct Tiles {
   }
 };
 
+/// Of what is no number.
 template <class T>
 struct Copies {
   Lane lane;
@@ -93,7 +94,20 @@ struct Copies {
 
   IR_DEVICE void operator()(BlockOf<remote_threads> block) const {
     const By by = work.sharing == Sharing::grid ? By::grid : By::block;
-    put(block, lane, work.to, work.from, work.count, work.target, by);
+    const Slice all = {0, work.count};
+    const Slice part = work.sharing == Sharing::slices ? slice_of<T>(block, work.count) : all;
+    T* const to = work.to + part.first;
+    const T* const from = work.from + part.first;
+    switch (work.call) {
+      case RemoteCall::copy:
+        return copy(block, lane, to, work.target, from, work.source, part.count, by);
+      case RemoteCall::put:
+        return put(block, lane, to, from, part.count, work.target, by);
+      case RemoteCall::get:
+        return get(block, lane, to, from, part.count, work.source, by);
+      default:
+        return;
+    }
   }
 };
 
@@ -117,8 +131,12 @@ struct Slices {
         return slice_of<std::uint8_t>(block, count);
       case 2:
         return slice_of<fp16>(block, count);
+      case 3:
+        return slice_of<ThreeBytes>(block, count);
       case 4:
         return slice_of<float>(block, count);
+      case 12:
+        return slice_of<TwelveBytes>(block, count);
       default:
         return slice_of<double>(block, count);
     }
@@ -134,10 +152,8 @@ void run_remote(const Context& context, StreamRef& stream, const Lane& lane,
     return context.launch(stream, work.blocks, Elements<T>{lane, work});
   if constexpr (Number<T>)
     context.launch(stream, work.blocks, Tiles<T>{lane, work});
-  else if constexpr (Copied<T>)
-    context.launch(stream, work.blocks, Copies<T>{lane, work});
   else
-    throw Error(Errc::invalid_argument, "run_remote: there are only single elements of this type");
+    context.launch(stream, work.blocks, Copies<T>{lane, work});
 }
 
 void run_slices(const Context& context, StreamRef& stream, int blocks, int bytes,

@@ -77,23 +77,18 @@ struct TwelveBytes {
   std::uint32_t words[3];
 };
 
-/// Whether vectors of T can be copied; if T is no number, then by `put`, without mask and hint.
-template <class T>
-concept Copied = requires(Block block, const Lane& lane, T* to, const T* from) {
-  put(block, lane, to, from, std::size_t{1}, 0);
-};
-
 /// Whether cases can have a hint, for the sake of the compiler's time; else it is ignored.
 template <class T>
 inline constexpr bool has_hints = std::is_same_v<T, float>;
 
-/// For std::uint8_t, fp16, float, double, ThreeBytes and TwelveBytes.
+/// For std::uint8_t, fp16, float and double; for ThreeBytes and TwelveBytes without tiles, masks
+/// and hints.
 template <class T>
 void run_remote(const Context& context, StreamRef& stream, const Lane& lane,
                 const RemoteWork<T>& work);
 
-/// Every block of a grid writes its slices of `counts[i]` elements of `bytes` bytes (1, 2, 4 or 8)
-/// to slices[i * blocks + block].
+/// Every block of a grid writes its slices of `counts[i]` elements of `bytes` bytes (1, 2, 3, 4, 8,
+/// 12) to slices[i * blocks + block].
 void run_slices(const Context& context, StreamRef& stream, int blocks, int bytes,
                 const std::size_t* counts, std::size_t cases, Slice* slices);
 

@@ -165,18 +165,18 @@ class LaneCall {
     });
   }
 
-  /// Waits for the peers whose flags are this thread's. Ended by their `announce`.
+  /// Waits for the other members whose flags are this thread's. Ended by their `announce`.
   IR_DEVICE bool await() {
     bool arrived = true;
     block_.template share<max_team_size>(lane_.peers().size(), [&](int peer) {
       std::uint32_t seen = 0;
-      if (arrived) arrived = detail::poll(block_, lane_, [&] { return has_arrived(peer, seen); });
+      if (arrived && peer != lane_.peers().rank())
+        arrived = detail::poll(block_, lane_, [&] { return has_arrived(peer, seen); });
     });
     return arrived;
   }
 
   IR_DEVICE bool has_arrived(int peer, std::uint32_t& seen) const {
-    if (peer == lane_.peers().rank()) return true;
     seen = target::load<Order::acquire, Scope::system>(block_.seat(),
                                                        lane_.flags(block_.index()) + peer);
     return detail::has_reached(seen, counter_);
@@ -210,8 +210,9 @@ class LaneCall {
       fault.expected = static_cast<std::uint32_t>(limit);
       fault.seen = static_cast<std::uint32_t>(block_.count());
     }
-    detail::explain(block_, lane_, fault,
-                    [&](int peer, std::uint32_t& seen) { return !has_arrived(peer, seen); });
+    detail::explain(block_, lane_, fault, [&](int peer, std::uint32_t& seen) {
+      return peer != lane_.peers().rank() && !has_arrived(peer, seen);
+    });
     return false;
   }
 
