@@ -4,6 +4,7 @@
 #include "iridium/bootstrap.h"
 #include "iridium/context.h"
 #include "iridium/device/atomic.h"
+#include "iridium/device/copy.h"
 #include "iridium/device/lane_call.h"
 #include "iridium/device/matrix.h"
 #include "iridium/device/packet.h"

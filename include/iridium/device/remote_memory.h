@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "iridium/device/copy.h"
 #include "iridium/device/fault.h"
-#include "iridium/device/tile.h"
 
 namespace iridium {
 
@@ -112,7 +112,7 @@ IR_DEVICE void store_to(BlockOf<Threads> block, const Lane& lane, T* mine, int p
 }
 
 /// Copies `count` elements from the member at `source` to the member at `target`, either of which
-/// may be this rank or another one. Block-collective; see `copy` in tile.h.
+/// may be this rank or another one. Block-collective; see `copy` in copy.h.
 template <class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
 IR_DEVICE void copy(BlockOf<Threads> block, const Lane& lane, T* to, int target, const T* from,
                     int source, std::size_t count, By by = By::block, Mask mask = {},

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "iridium/device/copy.h"
 #include "iridium/device/fault.h"
-#include "iridium/device/tile.h"
 
 namespace iridium {
 
