@@ -56,7 +56,7 @@ class Bench {
       measure_bandwidth(blocks);
     measure_atomics(on_gpu ? 132 : 2);
     if (context_.size() == 2)
-      for (const std::size_t count : {2, 1024}) measure_latency(count);
+      for (const std::size_t count : {2u, 1024u}) measure_latency(count);
   }
 
  private:
@@ -99,7 +99,7 @@ class Bench {
     const int replays = 1 + static_cast<int>(sample_us / replay(graphs[1], 1));
     std::vector<double> times[2];
     for (int i = 0; i < samples; ++i)
-      for (std::size_t which : {0, 1})
+      for (const std::size_t which : {0u, 1u})
         times[which].push_back(replay(graphs[which], replays) / (replays * calls));
     team_.check();
     report_.add({.what = what, .times = times[0], .bytes = bytes, .blocks = blocks});

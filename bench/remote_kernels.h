@@ -50,7 +50,8 @@ struct AllStore {
 
   IR_DEVICE void operator()(Block block) const {
     const std::size_t step = static_cast<std::size_t>(block.count()) * tile;
-    for (std::size_t first = block.index() * std::size_t{tile}; first < count; first += step) {
+    for (auto first = static_cast<std::size_t>(block.index()) * tile; first < count;
+         first += step) {
       const auto values = load<tile>(block, from, first, count);
       for (int place = 0; place < lane.peers().size(); ++place)
         store_to(block, lane, to, place, first, count, values);
@@ -69,7 +70,8 @@ struct AllLoad {
 
   IR_DEVICE void operator()(Block block) const {
     const std::size_t step = static_cast<std::size_t>(block.count()) * tile;
-    for (std::size_t first = block.index() * std::size_t{tile}; first < count; first += step) {
+    for (auto first = static_cast<std::size_t>(block.index()) * tile; first < count;
+         first += step) {
       auto sum = load_from<tile>(block, lane, from, 0, first, count);
       for (int place = 1; place < lane.peers().size(); ++place)
         sum = sum + load_from<tile>(block, lane, from, place, first, count);
