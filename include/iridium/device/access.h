@@ -33,15 +33,15 @@ IR_DEVICE T updated(T before, T value) {
 
 /// Integers that can be updated atomically on every target.
 template <class T>
-concept AtomicInteger =
-    std::integral<T> && !std::same_as<T, bool> && (sizeof(T) == 4 || sizeof(T) == 8);
+concept AtomicInteger = Number<T> && std::integral<T> && (sizeof(T) == 4 || sizeof(T) == 8);
 /// Numbers that can be added to atomically on every target.
 template <class T>
 concept AtomicNumber = AtomicInteger<T> || std::same_as<T, float> || std::same_as<T, double> ||
                        std::same_as<T, fp16> || std::same_as<T, bf16>;
 /// What can be loaded and stored atomically on every target.
 template <class T>
-concept AtomicValue = std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+concept AtomicValue = std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8) &&
+                      alignof(T) == sizeof(T);
 
 /// An unsigned integer with the bits of a 4- or 8-byte type.
 template <class T>

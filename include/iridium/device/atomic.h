@@ -46,7 +46,8 @@ IR_DEVICE T add_to_half(Seat* seat, T* to, T value) {
 }
 }  // namespace detail
 
-/// Integers of 4 and 8 bytes, which wrap around, and floating-point numbers of 2, 4 and 8.
+/// Integers of 4 and 8 bytes, which wrap around, and floating-point numbers of 2, 4 and 8. NVIDIA
+/// GPUs take fp32's subnormal numbers for zero here.
 template <AtomicNumber T, int Threads, Order O = Order::acq_rel, Scope S = Scope::system>
 IR_DEVICE T atomic_add(BlockOf<Threads> block, T* to, std::type_identity_t<T> value,
                        OrderTag<O> = {}, ScopeTag<S> = {}) {

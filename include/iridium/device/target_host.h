@@ -119,8 +119,8 @@ IR_DEVICE T update(Seat* seat, T* to, T value) {
 template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T compare_exchange(Seat* seat, T* to, T expected, T desired) {
   if (seat->watched) seat->note_store(to, scope);
-  std::atomic_ref<T>(*to).compare_exchange_strong(expected, desired, language_order(order),
-                                                  std::memory_order_relaxed);
+  // Also where it fails it is a load with this order.
+  std::atomic_ref<T>(*to).compare_exchange_strong(expected, desired, language_order(order));
   return expected;
 }
 
