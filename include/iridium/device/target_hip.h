@@ -165,7 +165,7 @@ IR_DEVICE T compare_exchange(Seat*, T* to, T expected, T desired) {
   auto bits = __builtin_bit_cast(BitsOf<T>, expected);
   __hip_atomic_compare_exchange_strong(global<BitsOf<T>>(to), &bits,
                                        __builtin_bit_cast(BitsOf<T>, desired), order_code<order>,
-                                       __ATOMIC_RELAXED, scope_code<scope>);
+                                       order_code<order>, scope_code<scope>);
   return __builtin_bit_cast(T, bits);
 }
 
