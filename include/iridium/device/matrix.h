@@ -214,7 +214,7 @@ template <int Rows, int Columns, class T, int Threads, Cache C = Cache::normal>
   if (detail::may_access(block, lane, mine, place, row, column, block.is_leader()))
     theirs = mine.on(lane.peers(), place);
   else
-    theirs.rows = 0;
+    theirs = {reinterpret_cast<T*>(lane.terms().base), 0, 0, 0};
   return load<Rows, Columns>(block, theirs, row, column, hint);
 }
 

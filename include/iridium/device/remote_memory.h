@@ -95,6 +95,7 @@ template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache:
   // A tile made here instead would have to be moved to where the loaded one is, and moving waits
   // for the loads.
   if (!detail::block_may_access(block, lane, mine, count, place)) {
+    mine = reinterpret_cast<const T*>(lane.terms().base);
     count = 0;
     place = lane.peers().rank();
   }
