@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,16 @@ namespace iridium {
 /// The value of `arguments[parameter.name]` as a count, or the parameter's default. Throws
 /// `invalid_argument` for an argument that is no parameter, or no number from 1 up.
 std::size_t count_argument(const Arguments& arguments, const Parameter& parameter);
+
+/// How many numbers go from member to member.
+inline const Parameter message_count = {"count", {"1000", "1", "100000"}};
+
+/// `Operation::prepare` for a `Case` made of context, team and message count.
+template <class Case>
+std::unique_ptr<OperationCase> prepare_case(Context& context, const Team& team,
+                                            const Arguments& arguments) {
+  return std::make_unique<Case>(context, team, count_argument(arguments, message_count));
+}
 
 /// Every member contributes `count` numbers, and ends with everybody's: inputs, outputs, and the
 /// comparison.

@@ -36,8 +36,7 @@ template <class T>
 concept AtomicInteger = Number<T> && std::integral<T> && (sizeof(T) == 4 || sizeof(T) == 8);
 /// Numbers that can be added to atomically on every target.
 template <class T>
-concept AtomicNumber = AtomicInteger<T> || std::same_as<T, float> || std::same_as<T, double> ||
-                       std::same_as<T, fp16> || std::same_as<T, bf16>;
+concept AtomicNumber = AtomicInteger<T> || FloatNumber<T>;
 /// What can be loaded and stored atomically on every target.
 template <class T>
 concept AtomicValue = std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8) &&

@@ -7,8 +7,6 @@
 namespace iridium {
 namespace {
 
-const Parameter count_parameter = {"count", {"1000", "1", "100000"}};
-
 /// In a ring, between two barriers: the first allows the accesses, the second tells that they are
 /// done.
 class RingCase : public OperationCase {
@@ -53,23 +51,17 @@ class GetCase final : public RingCase {
   }
 };
 
-template <class Case>
-std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
-                                       const Arguments& arguments) {
-  return std::make_unique<Case>(context, team, count_argument(arguments, count_parameter));
-}
-
 }  // namespace
 
 std::vector<Operation> remote_memory_operations() {
   return {{"put",
            "every member writes its numbers to the next one of a ring",
-           {count_parameter},
-           prepare<PutCase>},
+           {message_count},
+           prepare_case<PutCase>},
           {"get",
            "every member reads the numbers of the one before it in a ring",
-           {count_parameter},
-           prepare<GetCase>}};
+           {message_count},
+           prepare_case<GetCase>}};
 }
 
 }  // namespace iridium

@@ -6,8 +6,6 @@
 namespace iridium {
 namespace {
 
-const Parameter count_parameter = {"count", {"1000", "1", "100000"}};
-
 SymmetricArray<std::uint32_t> make_flags(Context& context, std::size_t count) {
   auto flags = context.allocate<std::uint32_t>(count);
   Stream stream = context.make_stream();
@@ -83,23 +81,17 @@ class AllCase final : public OperationCase {
   SymmetricArray<std::uint32_t> flags_;
 };
 
-template <class Case>
-std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
-                                       const Arguments& arguments) {
-  return std::make_unique<Case>(context, team, count_argument(arguments, count_parameter));
-}
-
 }  // namespace
 
 std::vector<Operation> signal_operations() {
   return {{"put_signal",
            "data, then a signal, to the next member of a ring; signal and wait back",
-           {count_parameter},
-           prepare<RingCase>},
+           {message_count},
+           prepare_case<RingCase>},
           {"signal_all",
            "every member signals all others and waits for all",
-           {count_parameter},
-           prepare<AllCase>}};
+           {message_count},
+           prepare_case<AllCase>}};
 }
 
 }  // namespace iridium
