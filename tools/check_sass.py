@@ -2,7 +2,8 @@
 """Checks the machine code of kernels that store to peers: check_sass.py FILE, as `cuobjdump -sass` prints it.
 
 For every kernel whose name has "AllStore": full tiles are stored 16 bytes at a time, and the translation of
-addresses reads no table from memory (an unevenly spaced team's reads one byte, under a condition).
+addresses reads no table from memory (an unevenly spaced team's reads one byte, under a condition). For every
+kernel: nothing loaded from memory is moved to a uniform register under a condition (see `Peers::rank_at`).
 """
 
 import re
@@ -10,6 +11,9 @@ import sys
 
 FUNCTION = re.compile(r"Function : (\S+)")
 LOAD_OR_STORE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+ )?\s*((?:LDG|STG)[\w.]*)")
+LOAD_TO = re.compile(r"LDG\S* (R\d+),")
+CONDITIONAL_MOVE = re.compile(r"@!?P\w+ R2UR UR\d+, (R\d+)")
+WRITTEN = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*[A-Z][\w.]* (R\d+),")
 # What a table of base addresses, or of ranks, would be read by.
 TABLE_LOADS = ("LDG.E.64", "LDG.E.U8")
 
@@ -26,6 +30,20 @@ def accesses(lines):
     return functions
 
 
+def risky_moves(lines):
+    """Functions that move a loaded register to a uniform one under a condition."""
+    current, loaded = None, set()
+    for line in lines:
+        if function := FUNCTION.search(line):
+            current, loaded = function[1], set()
+        elif load := LOAD_TO.search(line):
+            loaded.add(load[1])
+        elif (move := CONDITIONAL_MOVE.search(line)) and move[1] in loaded:
+            yield current
+        elif write := WRITTEN.search(line):
+            loaded.discard(write[1])
+
+
 def problems(name, found):
     if not any(instruction.startswith("STG.E.128") for instruction, _ in found):
         yield f"{name} has no 16-byte store"
@@ -37,16 +55,18 @@ def problems(name, found):
 
 
 def check(lines):
+    lines = list(lines)
     kernels = {name: found for name, found in accesses(lines).items() if "AllStore" in name}
     if not kernels:
         return ["no kernel is called AllStore"]
-    return [problem for name, found in kernels.items() for problem in problems(name, found)]
+    found = [problem for name, found in kernels.items() for problem in problems(name, found)]
+    return found + [f"{name} moves what it loaded by a conditional R2UR" for name in risky_moves(lines)]
 
 
 def main():
     with open(sys.argv[1]) as file:
         found = check(file)
-    print("\n".join(found) if found else "16-byte stores, no table")
+    print("\n".join(found) if found else "16-byte stores, no table, no risky moves")
     sys.exit(1 if found else 0)
 
 

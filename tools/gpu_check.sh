@@ -112,8 +112,9 @@ no_daemon_left() { ! ps -eo stat=,pid=,args= | grep -v '^Z' | grep '[n]vidia-cud
 part no_daemon_left no_daemon_left
 
 generated_code() {
-  cuobjdump -sass "$build/bench/remote" > "$logs/remote.sass"
-  tools/check_sass.py "$logs/remote.sass"
+  local binary
+  for binary in bench/remote tests/device/device_test; do cuobjdump -sass "$build/$binary"; done > "$logs/kernels.sass"
+  tools/check_sass.py "$logs/kernels.sass"
 }
 if command -v cuobjdump > /dev/null; then
   part generated_code generated_code

@@ -50,10 +50,8 @@ LaneLayout lay_out_lane(int members, const TeamOptions& options) {
   layout.max_blocks = options.max_blocks;
   layout.packet_slots = packet_area / 16;
   layout.scratch_bytes = round_up(options.scratch_bytes);
-  layout.state = 0;
-  layout.counters = layout.state + round_up(sizeof(LaneState));
-  layout.flags = layout.counters + round_up(blocks * 8);
-  layout.packets = layout.flags + round_up(blocks * sources * 4);
+  static_assert(sizeof(LaneState) % line == 0 && sizeof(LaneBlock) % line == 0);
+  layout.packets = sizeof(LaneState) + blocks * sizeof(LaneBlock);
   layout.scratch = layout.packets + 2 * sources * packet_area;
   layout.bytes = layout.scratch + 2 * layout.scratch_bytes;
   return layout;
@@ -69,7 +67,7 @@ Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_vie
   if (is_evenly_spaced(where.ranks))
     peers.place_stride = where.ranks.size() < 2 ? 0 : (where.ranks[1] - where.ranks[0]) * stride;
   else
-    peers.ranks = reinterpret_cast<const LaneState*>(where.base + layout.state)->ranks;
+    peers.ranks = reinterpret_cast<const LaneState*>(where.base)->ranks;
 
   Lane::Terms terms;
   terms.peers = Peers(peers);

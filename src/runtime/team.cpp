@@ -73,7 +73,7 @@ void TeamState::set_up_lane() {
   core_->backend().zero(lane_->data(), layout_.scratch);
   std::uint8_t ranks[max_team_size] = {};
   std::copy(channel_.members.begin(), channel_.members.end(), ranks);
-  core_->backend().write(lane_->data() + layout_.state + offsetof(LaneState, ranks), ranks,
+  core_->backend().write(lane_->data() + offsetof(LaneState, ranks), ranks,
                          sizeof ranks);
   status_ = core_->statuses().take();
 }

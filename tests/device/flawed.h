@@ -28,7 +28,7 @@ class FlawedCallOf {
 
   [[nodiscard]] IR_DEVICE bool begin() {
     counter_ = static_cast<std::uint32_t>(
-        target::load<Order::relaxed, Scope::device>(seat(), lane_.counter(block_.index())));
+        target::load<Order::relaxed, Scope::device>(seat(), &lane_.block(block_.index()).counter));
     std::uint64_t word = 0;
     if (block_.is_leader())
       word = target::update<AtomicOp::add, Order::relaxed, Scope::device>(seat(), calls(),
@@ -42,7 +42,7 @@ class FlawedCallOf {
 
   [[nodiscard]] IR_DEVICE bool barrier() {
     const Peers& peers = lane_.peers();
-    std::uint32_t* const flags = lane_.flags(block_.index());
+    std::uint32_t* const flags = lane_.block(block_.index()).flags;
     const std::uint32_t expected = ++counter_;
     if (flaw != Flaw::no_block_barrier) block_.sync();
     target::point(seat());
@@ -62,7 +62,7 @@ class FlawedCallOf {
 
   IR_DEVICE void finish(std::uint32_t rounds = 1) {
     if (block_.is_leader())
-      target::store<Order::relaxed, Scope::device>(seat(), lane_.counter(block_.index()),
+      target::store<Order::relaxed, Scope::device>(seat(), &lane_.block(block_.index()).counter,
                                                    std::uint64_t{counter_});
     block_.sync();
     if (!block_.is_leader()) return;

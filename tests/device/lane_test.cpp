@@ -87,9 +87,9 @@ void set_counters(Context& context, const Team& team, std::uint32_t value) {
   const Lane lane = team.lane();
   memory.write(&lane.state()->calls, std::uint64_t{value} << 32);
   for (int block = 0; block < lane.max_blocks(); ++block) {
-    memory.write(lane.counter(block), std::uint64_t{value});
+    memory.write(&lane.block(block).counter, std::uint64_t{value});
     for (int source = 0; source < team.size(); ++source)
-      memory.write(lane.flags(block) + source, value);
+      memory.write(&lane.block(block).flags[source], value);
   }
   context.barrier();
 }

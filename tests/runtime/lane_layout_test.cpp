@@ -36,14 +36,10 @@ void expect_room(int members, const TeamOptions& options) {
   const auto blocks = static_cast<std::size_t>(options.max_blocks);
   const auto sources = static_cast<std::size_t>(members);
   const std::size_t slots = (options.packet_bytes + 7) / 8;
-  EXPECT_EQ(layout.state, 0u);
-  EXPECT_GE(layout.counters, layout.state + sizeof(LaneState));
-  EXPECT_GE(layout.flags, layout.counters + blocks * 8);
-  EXPECT_GE(layout.packets, layout.flags + blocks * sources * 4);
+  EXPECT_GE(layout.packets, sizeof(LaneState) + blocks * sizeof(LaneBlock));
   EXPECT_GE(layout.scratch, layout.packets + 2 * sources * slots * 16);
   EXPECT_GE(layout.bytes, layout.scratch + 2 * options.scratch_bytes);
-  for (const std::size_t part :
-       {layout.counters, layout.flags, layout.packets, layout.scratch, layout.bytes})
+  for (const std::size_t part : {layout.packets, layout.scratch, layout.bytes})
     EXPECT_EQ(part % line, 0u);
 }
 
@@ -102,9 +98,7 @@ class Segments {
   std::byte* lane_of(int rank) {
     return memory_.data()->bytes + static_cast<std::size_t>(rank) * stride() + offset;
   }
-  LaneState& state_of(int rank) {
-    return *reinterpret_cast<LaneState*>(lane_of(rank) + layout.state);
-  }
+  LaneState& state_of(int rank) { return *reinterpret_cast<LaneState*>(lane_of(rank)); }
   std::size_t stride() const { return layout.bytes + 2 * offset; }
 
   const LaneLayout layout = lay_out_lane(3, options_of(2, 100, 100));
@@ -209,9 +203,8 @@ std::vector<Part> parts_of(const Lane& lane) {
   };
   add(lane.state(), sizeof(LaneState));
   for (int block = 0; block < lane.max_blocks(); ++block) {
-    add(lane.counter(block), 8);
-    for (int source = 0; source < lane.layout().members; ++source)
-      add(lane.flags(block) + source, 4);
+    add(&lane.block(block).counter, 8);
+    for (const std::uint32_t& flag : lane.block(block).flags) add(&flag, 4);
   }
   for (const std::uint32_t parity : {0u, 1u}) {
     for (int source = 0; source < lane.layout().members; ++source)

@@ -55,13 +55,14 @@ int Simulation::make_team(const std::vector<int>& ranks) {
   used_ += layout.bytes;
   for (const int rank : ranks) {
     std::byte* const base = segment(rank) + team.offset;
-    auto* state = reinterpret_cast<LaneState*>(base + layout.state);
+    auto* state = reinterpret_cast<LaneState*>(base);
     state->calls = std::uint64_t{options_.first_step} << 32;
     std::copy(ranks.begin(), ranks.end(), state->ranks);
-    auto* counters = reinterpret_cast<std::uint64_t*>(base + layout.counters);
-    std::fill(counters, counters + layout.max_blocks, options_.first_counter);
-    auto* flags = reinterpret_cast<std::uint32_t*>(base + layout.flags);
-    std::fill(flags, flags + layout.max_blocks * layout.members, options_.first_counter);
+    auto* blocks = reinterpret_cast<LaneBlock*>(base + sizeof(LaneState));
+    for (int block = 0; block < layout.max_blocks; ++block) {
+      blocks[block].counter = options_.first_counter;
+      std::ranges::fill(blocks[block].flags, options_.first_counter);
+    }
     team.status.push_back(std::make_unique<LaneStatus>());
   }
   teams_.push_back(std::move(team));

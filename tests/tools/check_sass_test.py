@@ -30,6 +30,14 @@ class CheckSass(unittest.TestCase):
             found = self.check(GOOD.replace("@P0 LDG.E.U8", f"    {table}"))
             self.assertEqual(found, [f"_ZN8AllStoreIfE has an unconditional {table}"])
 
+    def test_a_loaded_rank_in_a_uniform_register(self):
+        move = "        /*0010*/               @P0 R2UR UR8, R2 ;\n"
+        load = "        /*0000*/               @P0 LDG.E.U8 R2, desc[UR18][R2.64] ;\n"
+        other = "        /*0008*/                   IMAD.U32 R2, RZ, RZ, UR14 ;\n"
+        self.assertEqual(self.check(GOOD + load + move), ["_ZN5OtherE moves what it loaded by a conditional R2UR"])
+        self.assertEqual(self.check(GOOD + load + other + move), [])
+        self.assertEqual(self.check(GOOD + load + move.replace("@P0", "   ")), [])
+
     def test_no_such_kernel(self):
         self.assertEqual(self.check(GOOD.replace("AllStore", "Nothing")), ["no kernel is called AllStore"])
 

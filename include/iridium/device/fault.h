@@ -1,6 +1,7 @@
 // Waits that end, and what happens when they end badly.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "iridium/device/lane.h"
@@ -58,7 +59,11 @@ IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
     return;
   if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, &status->fault_taken, 0u, 1u) ==
       0) {
-    status->fault = lane.state()->fault;
+    // In a loop, since this is a part of every kernel that can fail.
+    using Word [[gnu::may_alias]] = std::uint32_t;
+    const auto* from = reinterpret_cast<const Word*>(&lane.state()->fault);
+    auto* to = reinterpret_cast<Word*>(&status->fault);
+    IR_ROLLED for (std::size_t i = 0; i < sizeof(FaultRecord) / sizeof(Word); ++i) to[i] = from[i];
     target::store<Order::release, Scope::system>(seat, &status->failed, 1u);
     return;
   }

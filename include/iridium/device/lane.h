@@ -53,6 +53,14 @@ struct LaneState {
   alignas(128) std::uint8_t ranks[max_team_size];  ///< of the members, by place
 };
 
+/// A lane's words for the blocks with one index, in device memory.
+struct LaneBlock {
+  /// {blocks with this index that are in a call, barrier counter}: high and low half.
+  alignas(128) std::uint64_t counter;
+  /// Barrier flags, one per source, which the source writes.
+  alignas(128) std::uint32_t flags[max_team_size];
+};
+
 /// Values of `LaneState::abort`.
 enum LaneAbort : std::uint32_t {
   lane_is_well = 0,
@@ -69,16 +77,14 @@ struct LaneStatus {
   std::uint64_t left = 0;  ///< written by the host: members that are gone in peace, a bit per place
 };
 
-/// Where the parts of a lane lie: byte offsets from its start, the same on every member.
+/// Where the parts of a lane lie: byte offsets from its start, the same on every member. It starts
+/// with a `LaneState`, and a `LaneBlock` per block.
 struct LaneLayout {
   std::int32_t max_blocks = 0;
   std::int32_t members = 0;
-  std::size_t state = 0;     ///< a `LaneState`
-  std::size_t counters = 0;  ///< barrier counters: one per block
-  std::size_t flags = 0;     ///< barrier flags: [block][source]
-  std::size_t packets = 0;   ///< [parity][source][slot], 16 bytes each; never holds anything else
-  std::size_t scratch = 0;   ///< [parity]; the only part that need not start as zero
-  std::size_t bytes = 0;     ///< of the whole lane
+  std::size_t packets = 0;  ///< [parity][source][slot], 16 bytes each; never holds anything else
+  std::size_t scratch = 0;  ///< [parity]; the only part that need not start as zero
+  std::size_t bytes = 0;    ///< of the whole lane
   std::size_t packet_slots = 0;   ///< per parity and source
   std::size_t scratch_bytes = 0;  ///< per parity
 
@@ -92,7 +98,8 @@ struct LaneLayout {
 class Lane {
  public:
   struct Terms {
-    // What every barrier needs comes first: a kernel's arguments are fetched line by line.
+    // What every barrier needs comes first, and is 48 bytes: a kernel's arguments are fetched line
+    // by line, and the first line of 64 bytes has room for so many.
     Peers peers;
     std::byte* base = nullptr;  ///< of this member's lane
     LaneStatus* status = nullptr;
@@ -117,14 +124,9 @@ class Lane {
   IR_DEVICE bool is_checked() const { return terms_.segment_bytes != 0; }
 
   // This member's parts of the lane.
-  IR_DEVICE LaneState* state() const { return at<LaneState>(terms_.layout.state); }
-  /// {blocks with this index that are in a call, barrier counter}: high and low half.
-  IR_DEVICE std::uint64_t* counter(int block) const {
-    return at<std::uint64_t>(terms_.layout.counters) + block;
-  }
-  /// One flag per source.
-  IR_DEVICE std::uint32_t* flags(int block) const {
-    return at<std::uint32_t>(terms_.layout.flags) + block * terms_.layout.members;
+  IR_DEVICE LaneState* state() const { return at<LaneState>(0); }
+  IR_DEVICE LaneBlock& block(int index) const {
+    return at<LaneBlock>(sizeof(LaneState))[static_cast<std::uint32_t>(index)];
   }
   IR_DEVICE target::Pair* packets(std::uint32_t parity, int source) const {
     return at<target::Pair>(terms_.layout.packets) +

@@ -41,6 +41,7 @@ class LaneCall {
   /// Begins, and waits until this block of every member has.
   [[nodiscard]] IR_DEVICE bool enter() {
     std::uint64_t word = 0;
+    block_.sync();
     const bool failed = !arrive(block_entered, lane_.max_blocks(), word);
     return agree(failed, word, lane_.max_blocks(), counter_ - 1);
   }
@@ -49,6 +50,7 @@ class LaneCall {
   /// block sees afterwards.
   [[nodiscard]] IR_DEVICE bool barrier() {
     ++counter_;
+    block_.sync();
     announce([&](std::uint32_t* flag) {
       target::store<Order::release, Scope::system>(block_.seat(), flag, counter_);
     });
@@ -56,8 +58,8 @@ class LaneCall {
     return conclude(failed, step_, lane_.max_blocks());
   }
 
-  /// A whole call that is nothing but a barrier: `enter` and `finish` in one, for a grid of one
-  /// block. False when the team has failed.
+  /// A whole call that is nothing but a barrier: `enter` and `finish` in one, for a kernel of one
+  /// block that stores nothing before it. False when the team has failed.
   IR_DEVICE bool meet() {
     // The step is taken at once: the block's counter alone tells that a call is here.
     std::uint64_t word = 0;
@@ -126,13 +128,14 @@ class LaneCall {
     return static_cast<std::uint32_t>(
         // Acquired only so that the first look at the flags comes after it: one taken at once is
         // seldom in time, and the next one has to wait for its answer.
-        target::load<Order::acquire, Scope::device>(block_.seat(), lane_.counter(block_.index())));
+        target::load<Order::acquire, Scope::device>(block_.seat(),
+                                                    &lane_.block(block_.index()).counter));
   }
 
   /// Also tells that no call has this block any more.
   IR_DEVICE void write_counter() const {
-    target::store<Order::relaxed, Scope::device>(block_.seat(), lane_.counter(block_.index()),
-                                                 std::uint64_t{counter_});
+    target::store<Order::relaxed, Scope::device>(
+        block_.seat(), &lane_.block(block_.index()).counter, std::uint64_t{counter_});
   }
 
   /// The clerk counts the block in and learns the step. False when the team has failed, or when
@@ -143,7 +146,7 @@ class LaneCall {
     const auto calls = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
         seat, &lane_.state()->calls, entry);
     const auto counter = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
-        seat, lane_.counter(block_.index()), std::uint64_t{1} << 32);
+        seat, &lane_.block(block_.index()).counter, std::uint64_t{1} << 32);
     const bool failed = detail::has_failed(block_, lane_);
     const bool busy =
         static_cast<std::uint32_t>(calls) >= static_cast<std::uint32_t>(block_.count()) ||
@@ -152,13 +155,13 @@ class LaneCall {
     return !failed && !busy;
   }
 
-  /// Tells this block of every other member that all threads are here, with all they have stored:
-  /// tell(this rank's flag at the peer), on the thread that is there for the peer.
+  /// Tells this block of every other member that this one is here, with all that its threads have
+  /// stored before the last `sync`: tell(this rank's flag at the peer), on the thread that is there
+  /// for the peer.
   template <class Tell>
   IR_DEVICE void announce(Tell tell) const {
     const Peers& peers = lane_.peers();
-    std::uint32_t* const mine = lane_.flags(block_.index()) + peers.rank();
-    block_.sync();
+    std::uint32_t* const mine = &lane_.block(block_.index()).flags[peers.rank()];
     target::point(block_.seat());
     block_.template share<max_team_size>(peers.size(), [&](int peer) {
       if (peer != peers.rank()) tell(peers.at(mine, peer));
@@ -178,7 +181,7 @@ class LaneCall {
 
   IR_DEVICE bool has_arrived(int peer, std::uint32_t& seen) const {
     seen = target::load<Order::acquire, Scope::system>(block_.seat(),
-                                                       lane_.flags(block_.index()) + peer);
+                                                       &lane_.block(block_.index()).flags[peer]);
     return detail::has_reached(seen, counter_);
   }
 

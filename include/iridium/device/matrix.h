@@ -158,13 +158,12 @@ template <class T, int Threads>
 IR_DEVICE bool may_access(BlockOf<Threads> block, const Lane& lane, const Matrix<T>& matrix,
                           int place, std::size_t row, std::size_t column, bool reports) {
   if (!lane.is_checked()) return true;
-  if (matrix.pitch < matrix.columns) {
-    if (reports) report(block, lane, FaultKind::narrow_pitch, matrix.pitch, matrix.columns, 0, 0);
-    return false;
-  }
-  if (row >= matrix.rows || column >= matrix.columns) {
+  const bool is_narrow = matrix.pitch < matrix.columns;
+  if (is_narrow || row >= matrix.rows || column >= matrix.columns) {
     if (reports)
-      report(block, lane, FaultKind::outside_matrix, row, column, matrix.rows, matrix.columns);
+      report(block, lane, is_narrow ? FaultKind::narrow_pitch : FaultKind::outside_matrix,
+             is_narrow ? matrix.pitch : row, is_narrow ? matrix.columns : column, matrix.rows,
+             matrix.columns);
     return false;
   }
   const std::size_t before_last = bounded_product(matrix.rows - 1, matrix.pitch);

@@ -35,14 +35,26 @@ class Peers {
   /// The counterpart, at the member at `place`, of my object at `mine`, which lies in my segment.
   template <class T>
   IR_DEVICE T* at(T* mine, int place) const {
-    const std::ptrdiff_t distance =
-        terms_.ranks == nullptr ? (place - terms_.place) * terms_.place_stride
-                                : (terms_.ranks[place] - terms_.rank) * terms_.segment_stride;
+    const std::ptrdiff_t distance = terms_.ranks == nullptr
+                                        ? (place - terms_.place) * terms_.place_stride
+                                        : (rank_at(place) - terms_.rank) * terms_.segment_stride;
     using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
     return reinterpret_cast<T*>(reinterpret_cast<Byte*>(mine) + distance);
   }
 
  private:
+  IR_DEVICE int rank_at(int place) const {
+#if IR_ON_CUDA
+    // Blocks have one dimension, so this is 0, but ptxas does not know, and keeps the rank out of
+    // the uniform registers. What 13.0 generates for moving it there, `@P0 R2UR UR8, R2` right
+    // before `CS2R R2, SRZ`, has given 0 on an H200 (tools/check_sass.py looks for it).
+    unsigned zero;
+    asm("mov.u32 %0, %%tid.y;" : "=r"(zero));
+    place += static_cast<int>(zero);
+#endif
+    return terms_.ranks[place];
+  }
+
   Terms terms_;
 };
 

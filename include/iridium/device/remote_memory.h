@@ -46,10 +46,10 @@ IR_DEVICE bool may_access(BlockOf<Threads> block, const Lane& lane, const void* 
       address - begin <= terms.segment_bytes - bytes)
     return true;
   if (!reports) return false;
-  if (is_member)
-    report(block, lane, FaultKind::outside_segment, address, bytes, begin, terms.segment_bytes);
-  else
-    report(block, lane, FaultKind::no_such_place, static_cast<std::uint64_t>(place), 0, 0, 0);
+  // One call for both, for the sake of small kernels.
+  report(block, lane, is_member ? FaultKind::outside_segment : FaultKind::no_such_place,
+         is_member ? address : static_cast<std::uint64_t>(place), bytes, begin,
+         terms.segment_bytes);
   return false;
 }
 
