@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/info.h"
+#include "cli/probe.h"
 #include "cli/run.h"
 #include "iridium/errors.h"
 #include "iridium/version.h"
@@ -39,8 +40,10 @@ int run_command_line(const std::vector<std::string>& arguments) {
   app.failure_message(usage_message);
   RunOptions run_options;
   InfoOptions info_options;
+  ProbeCommand probe_command;
   const CLI::App* run_command = add_run(app, run_options);
   const CLI::App* info_command = add_info(app, info_options);
+  const CLI::App* probe_subcommand = add_probe(app, probe_command);
 
   std::vector<std::string> parsed = arguments;
   if (!arguments.empty() && arguments[0] == "run") {
@@ -60,6 +63,8 @@ int run_command_line(const std::vector<std::string>& arguments) {
     print(info(info_options));
     return 0;
   }
+  if (*probe_subcommand)
+    return probe_command.rows.empty() ? probe(probe_command) : probe_as_rank(probe_command);
   return run(run_options);
 }
 

@@ -48,34 +48,43 @@ bool takes_next_argument(const CLI::App& run, const std::string& argument) {
 
 }  // namespace
 
-CLI::App* add_run(CLI::App& app, RunOptions& options) {
-  CLI::App* run = app.add_subcommand("run", "Runs a program as several ranks on this host.");
-  run->add_option("-n", options.ranks,
+void add_job_options(CLI::App& command, RunOptions& options) {
+  command
+      .add_option("-n", options.ranks,
                   fmt::format("The number of ranks to start, from 1 to {}.", max_ranks))
       ->required()
       ->check(number_of_ranks())
       ->option_text("N REQUIRED");
-  run->add_option("--backend", options.backend,
+  command
+      .add_option("--backend", options.backend,
                   "The backend ranks use: auto, cuda or host. With auto each rank takes the best "
                   "one present. Without this option IRIDIUM_BACKEND decides.")
       ->check(CLI::IsMember({"auto", "cuda", "host"}))
       ->option_text("NAME");
-  run->add_option("--timeout", options.timeout,
+  command
+      .add_option("--timeout", options.timeout,
                   "The bound of every wait of a rank, in seconds. Without this option "
                   "IRIDIUM_TIMEOUT decides.")
       ->check(seconds_from(0.001))
       ->option_text("SECONDS");
-  run->add_option("--grace", options.grace,
+  command
+      .add_option("--grace", options.grace,
                   "The time ranks get to end by themselves before they are killed, in seconds. "
                   "The default is 5.")
       ->check(seconds_from(0.0))
       ->option_text("SECONDS");
-  run->add_option("--mps", options.mps,
+  command
+      .add_option("--mps", options.mps,
                   "Whether to run NVIDIA's MPS daemon for the job, without which ranks that share "
                   "a GPU take turns: auto, on or off. With auto, the default, one is started when "
                   "there are more ranks than GPUs. One that runs already is used.")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->option_text("WHEN");
+}
+
+CLI::App* add_run(CLI::App& app, RunOptions& options) {
+  CLI::App* run = app.add_subcommand("run", "Runs a program as several ranks on this host.");
+  add_job_options(*run, options);
   run->add_option("program", options.program,
                   "The program to run, looked up in PATH. All that follows it is passed on to it.")
       ->required()

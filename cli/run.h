@@ -22,6 +22,9 @@ struct RunOptions {
   std::vector<std::string> arguments = {};  ///< what the program is called with
 };
 
+/// Adds the options that say how ranks are started, which all commands that start some share.
+void add_job_options(CLI::App& command, RunOptions& options);
+
 /// Adds the subcommand to `app`. The parser fills `options` except for the program's
 /// arguments, which are not for it to read (see `split_run_arguments`).
 CLI::App* add_run(CLI::App& app, RunOptions& options);

@@ -15,6 +15,7 @@
 #include "iridium/errors.h"
 #include "iridium/info.h"
 #include "iridium/operations.h"
+#include "iridium/probe.h"
 #include "iridium/remote_memory.h"
 #include "iridium/settings.h"
 #include "iridium/signals.h"

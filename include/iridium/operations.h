@@ -44,9 +44,16 @@ struct Operation {
   std::vector<Parameter> parameters;
   /// Collective over the world. Throws `invalid_argument` for arguments it does not know.
   std::function<std::unique_ptr<OperationCase>(Context&, const Team&, const Arguments&)> prepare;
+  /// Its `launch` is a call of the host's: it ignores the stream, and captures refuse it.
+  bool is_host_call = false;
 };
 
-/// All of them, by name.
+/// All stream operations, by name.
 const std::vector<Operation>& operations();
+/// Host calls that no capture may let pass, by name.
+const std::vector<Operation>& host_calls();
+
+/// Every combination of the values of the operation's parameters.
+std::vector<Arguments> combinations(const Operation& operation);
 
 }  // namespace iridium

@@ -16,7 +16,7 @@ namespace iridium {
 std::size_t count_argument(const Arguments& arguments, const Parameter& parameter);
 
 /// How many numbers go from member to member.
-inline const Parameter message_count = {"count", {"1000", "1", "100000"}};
+inline const Parameter message_count = {"count", {"1003", "1", "100000"}};
 
 /// `Operation::prepare` for a `Case` made of context, team and message count.
 template <class Case>

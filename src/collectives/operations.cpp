@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/device_barrier/operation.h"
+#include "collectives/host_calls/operation.h"
 #include "collectives/remote_memory/operation.h"
 #include "collectives/signals/operation.h"
 
@@ -17,6 +18,25 @@ const std::vector<Operation>& operations() {
               [](const Operation& a, const Operation& b) { return a.name < b.name; });
     return list;
   }();
+  return all;
+}
+
+const std::vector<Operation>& host_calls() {
+  static const std::vector<Operation> all = host_call_operations();
+  return all;
+}
+
+std::vector<Arguments> combinations(const Operation& operation) {
+  std::vector<Arguments> all = {{}};
+  for (const Parameter& parameter : operation.parameters) {
+    std::vector<Arguments> longer;
+    for (const Arguments& arguments : all)
+      for (const std::string& value : parameter.values) {
+        longer.push_back(arguments);
+        longer.back()[parameter.name] = value;
+      }
+    all = std::move(longer);
+  }
   return all;
 }
 

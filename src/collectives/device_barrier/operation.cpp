@@ -6,7 +6,7 @@
 namespace iridium {
 namespace {
 
-const Parameter count_parameter = {"count", {"1000", "1"}};
+const Parameter count_parameter = {"count", {"1003", "1"}};
 
 /// Every member writes its own array and, after a barrier, reads everybody's; a second barrier
 /// keeps a fast member's next launch away from them.

@@ -1,0 +1,94 @@
+// The capture probe: proves on this machine that an operation can be captured in a graph, and that
+// its replays are right.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iridium/operations.h"
+#include "iridium/stream.h"
+#include "iridium/team.h"
+
+namespace iridium {
+
+/// What a probe has found.
+enum class Verdict {
+  capturable,      ///< it was captured, and every launch gave the right result
+  not_capturable,  ///< the runtime refused the capture, or a call broke it
+  wrong_result,    ///< a launch gave another result than the reference
+  replay_error,    ///< a launch after the capture failed
+};
+/// As it stands in tables: "not_capturable".
+std::string_view name(Verdict verdict);
+
+/// An operation, and what it takes to try it out.
+struct ProbeTarget {
+  /// Submits the operation to the stream. Called eagerly and during a capture.
+  std::function<void(StreamRef& stream)> launch;
+  /// Gives the inputs new values, drawn from `seed`, and makes old outputs recognisable. Waits
+  /// until that is done.
+  std::function<void(std::uint64_t seed)> set_inputs;
+  /// Compares the outputs with a reference: empty when they are right for `seed`, else the first
+  /// difference (see `first_difference`). What was launched is done.
+  std::function<std::string(std::uint64_t seed)> check;
+};
+
+struct ProbeOptions {
+  /// The members that launch the operation together: all of them probe it at the same time, and get
+  /// the same answer. They agree on it by host calls on this team. Without one, this rank is alone.
+  std::optional<Team> team = {};
+  int replays = 3;         ///< before eager calls come in between
+  std::uint64_t seed = 1;  ///< of the inputs
+};
+
+struct ProbeResult {
+  Verdict verdict = Verdict::capturable;
+  /// Where it was found: "eager call", "capture", "replay 2", "eager call between replays", "replay
+  /// after an eager call". Empty when there is nothing to tell.
+  std::string step = {};
+  /// The runtime's error, or the first difference.
+  std::string reason = {};
+  int rank = -1;               ///< of the team, or 0: who found it
+  std::size_t operations = 0;  ///< that the graph holds on this rank, where there is one
+};
+
+/// Runs the operation, captures it, replays it with fresh inputs each time, and replays it again
+/// between eager calls; every result is compared with the reference. Whether it can be captured is
+/// what the runtime says: its errors and the status of the capture. Leaves the stream usable, also
+/// when the capture failed. Collective over `options.team`.
+///
+/// An operation that fails before the capture is not the probe's matter: that is thrown, on every
+/// member.
+ProbeResult probe(StreamRef& stream, const ProbeTarget& target, const ProbeOptions& options = {});
+
+/// Probes a registered operation on a new team of all ranks. Collective over the world.
+ProbeResult probe(Context& context, StreamRef& stream, const Operation& operation,
+                  const Arguments& arguments);
+
+/// What an operation's probe must find.
+inline Verdict expected_verdict(const Operation& operation) {
+  return operation.is_host_call ? Verdict::not_capturable : Verdict::capturable;
+}
+
+/// "element 3 is 5, not 7", or empty when the numbers are the same.
+template <class T>
+std::string first_difference(const std::vector<T>& found, const std::vector<T>& expected) {
+  if (found.size() != expected.size())
+    return std::to_string(found.size()) + " elements, not " + std::to_string(expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == expected[i]) continue;
+    std::ostringstream text;
+    // A byte is a number here, not a letter.
+    text << "element " << i << " is " << +found[i] << ", not " << +expected[i];
+    return text.str();
+  }
+  return {};
+}
+
+}  // namespace iridium
