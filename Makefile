@@ -33,8 +33,9 @@ build: ## build the library, the command line (build/iridium) and the examples
 	$(CONFIGURE)
 	$(BUILD) --target src/all cli/all examples/all
 
-demo: build ## build, then run the first example on four ranks
+demo: build ## build, then run the first example and the capture probe on four ranks
 	build/iridium run -n 4 -- build/examples/01_ranks_and_arrays
+	build/iridium probe -n 4
 
 build-all:
 	@$(SETUP) test

@@ -154,6 +154,7 @@ int probe_as_rank(const ProbeCommand& command) {
   if (context.rank() == 0) {
     rows.open(command.rows);
     write(rows, {std::string(name(context.backend())), context.size(), cases.size()});
+    if (!rows) throw Error(Errc::system, "cannot write to " + command.rows);
   }
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const ProbeRow row = probe_case(context, stream, cases[i]);

@@ -97,6 +97,11 @@ fi
 IRIDIUM_BACKEND=cuda IRIDIUM_PLACEMENT=host suite ranks_host "$ranks_test" "$host_cases"
 stop_mps
 
+probe_test=$build/tests/probe/probe_test
+start_mps
+IRIDIUM_BACKEND=cuda suite probe "$probe_test" '*-*threads*'
+stop_mps
+
 suite mps_daemon "$build/tests/cli/cli_test" 'Mps*'
 # Each with the daemon that `iridium run` starts and stops itself.
 for ranks in 1 2 4 8; do
@@ -106,6 +111,9 @@ done
 for example in "$build"/examples/0[2-9]_*; do
   [[ -x $example && -f $example ]] || continue
   part "example_${example##*/}" "$build/iridium" run -n 4 --backend cuda -- "$example"
+done
+for ranks in 2 4 8; do
+  part "probe_${ranks}_ranks" "$build/iridium" probe -n "$ranks" --backend cuda
 done
 # Dead ones that nobody reaps do not count.
 no_daemon_left() { ! ps -eo stat=,pid=,args= | grep -v '^Z' | grep '[n]vidia-cuda-mps'; }

@@ -16,7 +16,7 @@ enum class Errc {
   timeout,        ///< a wait expired; `ranks()` are those that did not arrive
   peer_lost,      ///< a rank died or its connection broke; `ranks()` names it
   peer_left,      ///< a rank destroyed its context while others still needed it
-  capture_unsupported,  ///< the call cannot be part of a stream capture; the capture is still valid
+  capture_unsupported,  ///< the call cannot be part of a capture; unless told, the capture goes on
   not_a_member,         ///< this rank is not in the team
   permission,     ///< a socket, directory or peer belongs to somebody else, or a token is wrong
   protocol,       ///< bytes on a control connection are not Iridium's

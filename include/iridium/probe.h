@@ -27,7 +27,8 @@ enum class Verdict {
 /// As it stands in tables: "not_capturable".
 std::string_view name(Verdict verdict);
 
-/// An operation, and what it takes to try it out.
+/// An operation, and what it takes to try it out. The capture calls `launch` alone; every other try
+/// calls `set_inputs`, launches the operation once, eagerly or by the graph, and calls `check`.
 struct ProbeTarget {
   /// Submits the operation to the stream. Called eagerly and during a capture.
   std::function<void(StreamRef& stream)> launch;
@@ -39,9 +40,18 @@ struct ProbeTarget {
   std::function<std::string(std::uint64_t seed)> check;
 };
 
+/// The members of this name of `operation`, which must live as long as the target.
+template <class T>
+ProbeTarget target_of(T& operation) {
+  return {[&operation](StreamRef& stream) { operation.launch(stream); },
+          [&operation](std::uint64_t seed) { operation.set_inputs(seed); },
+          [&operation](std::uint64_t seed) { return operation.check(seed); }};
+}
+
 struct ProbeOptions {
   /// The members that launch the operation together: all of them probe it at the same time, and get
-  /// the same answer. They agree on it by host calls on this team. Without one, this rank is alone.
+  /// the same answer. They agree on it by host calls on this team, so better let the operation use
+  /// another one: a launch that fails takes its team with it. Without a team, this rank is alone.
   std::optional<Team> team = {};
   int replays = 3;         ///< before eager calls come in between
   std::uint64_t seed = 1;  ///< of the inputs
@@ -63,8 +73,10 @@ struct ProbeResult {
 /// what the runtime says: its errors and the status of the capture. Leaves the stream usable, also
 /// when the capture failed. Collective over `options.team`.
 ///
-/// An operation that fails before the capture is not the probe's matter: that is thrown, on every
-/// member.
+/// Launches do not follow each other closely: members wait for each other in between. To try that,
+/// let `launch` submit the operation twice.
+///
+/// Throws the error of an operation that throws before the capture, on every member.
 ProbeResult probe(StreamRef& stream, const ProbeTarget& target, const ProbeOptions& options = {});
 
 /// Probes a registered operation on a new team of all ranks. Collective over the world.

@@ -9,6 +9,8 @@
 
 #include "iridium/context.h"
 #include "iridium/errors.h"
+#include "runtime/access.h"
+#include "runtime/team_state.h"
 
 namespace iridium {
 namespace {
@@ -76,14 +78,14 @@ class Probe {
   bool try_once(const std::string& step, Finding::Kind on_error, Launch launch) {
     note_errors(step, on_error, [&] { target_.set_inputs(++seed_); });
     // Nobody launches before all have their inputs, and nobody when one has failed.
-    if (agree()) return true;
+    if (agree(step, on_error)) return true;
     note_errors(step, on_error, [&] {
       launch();
       stream_.synchronize();
       const std::string difference = target_.check(seed_);
       if (!difference.empty()) note(Finding::Kind::wrong_result, step, difference);
     });
-    return agree();
+    return agree(step, on_error);
   }
 
   /// True when a member could not.
@@ -95,7 +97,7 @@ class Probe {
       // Also after a failed launch: the stream must run again. An error of the launch came first.
       note_errors("capture", kind, [&] { graph_ = stream_.end_capture(); });
     }
-    if (!agree()) return false;
+    if (!agree("capture", Finding::Kind::failed_eagerly)) return false;
     graph_.reset();
     return true;
   }
@@ -123,6 +125,8 @@ class Probe {
       note(kind, step, error.what(), error.code());
     } catch (const std::exception& error) {
       note(kind, step, error.what());
+    } catch (...) {
+      note(kind, step, "an exception of unknown type");
     }
   }
 
@@ -137,21 +141,35 @@ class Probe {
   }
 
   /// Everybody takes over what the first member of the team has found; true when one has.
-  bool agree() {
-    agreed_ = found_;
-    rank_ = 0;
+  /// `on_error`: what it means when they cannot agree any more.
+  bool agree(std::string_view step, Finding::Kind on_error) {
     if (options_.team) {
-      const std::vector<Finding> all = Team(*options_.team).all_gather(found_);
-      const auto first = std::ranges::find_if(
-          all, [](const Finding& one) { return one.kind != Finding::Kind::nothing; });
-      if (first == all.end()) return false;
-      agreed_ = *first;
-      rank_ = static_cast<int>(first - all.begin());
+      // An operation that has failed the very team they agree by has failed it for all members.
+      note_errors(step, on_error, [&] { take_over_first(); });
+    }
+    if (found_.kind != Finding::Kind::nothing && agreed_.kind == Finding::Kind::nothing) {
+      agreed_ = found_;
+      rank_ = options_.team ? options_.team->rank() : 0;
     }
     if (agreed_.kind == Finding::Kind::failed_eagerly)
-      throw Error(agreed_.code,
-                  fmt::format("probe: rank {} fails without a capture: {}", rank_, agreed_.reason));
+      throw Error(agreed_.code, fmt::format("probe: rank {} failed at {}, without a graph: {}",
+                                            rank_, agreed_.step, agreed_.reason));
     return agreed_.kind != Finding::Kind::nothing;
+  }
+
+  void take_over_first() {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&found_);
+    // Members whose kernels wait in vain for one that launched nothing come a timeout later.
+    const auto parts = detail::Access::team(*options_.team)
+                           ->exchange("probe", Bytes(bytes, bytes + sizeof(Finding)), 2);
+    for (std::size_t place = 0; place < parts.size(); ++place) {
+      Finding theirs;
+      std::memcpy(&theirs, parts[place].data.data(), sizeof(Finding));
+      if (theirs.kind == Finding::Kind::nothing) continue;
+      agreed_ = theirs;
+      rank_ = static_cast<int>(place);
+      return;
+    }
   }
 
   ProbeResult result() const {
@@ -206,15 +224,17 @@ ProbeResult probe(Context& context, StreamRef& stream, const Operation& operatio
   // A team of its own: one that the operation ends is of no use to others.
   const Team team = context.make_team(context.world().ranks());
   const std::unique_ptr<OperationCase> prepared = operation.prepare(context, team, arguments);
-  return probe(stream,
-               {.launch = [&](StreamRef& on) { prepared->launch(on); },
-                .set_inputs = [&](std::uint64_t seed) { prepared->set_inputs(seed); },
-                .check =
-                    [&](std::uint64_t seed) {
-                      team.check();
-                      return prepared->check(seed);
-                    }},
-               {.team = context.world()});
+  ProbeTarget target = target_of(*prepared);
+  // Twice, since a launch must not overtake what the one before it has left behind.
+  target.launch = [&](StreamRef& on) {
+    prepared->launch(on);
+    prepared->launch(on);
+  };
+  target.check = [&](std::uint64_t seed) {
+    team.check();
+    return prepared->check(seed);
+  };
+  return probe(stream, target, {.team = context.world()});
 }
 
 }  // namespace iridium

@@ -145,8 +145,8 @@ TeamTerms ContextCore::agree(const std::string& call, const TeamOptions& options
 }
 
 std::vector<Contribution> ContextCore::exchange(Channel& channel, const std::string& call,
-                                                Contribution mine) {
-  return mailbox_->exchange(channel, call, std::move(mine), timeout_);
+                                                Contribution mine, int patience) {
+  return mailbox_->exchange(channel, call, std::move(mine), patience * timeout_);
 }
 
 std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Contribution mine) {

@@ -59,7 +59,9 @@ class ContextCore {
   /// arrays.
   std::vector<Contribution> exchange_all(const std::string& call, Contribution mine);
   /// The same for the members of `channel`.
-  std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine);
+  /// Waits for `patience` timeouts.
+  std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine,
+                                     int patience = 1);
   /// Throws `capture_unsupported` when a stream of this context is capturing.
   void refuse_capture(const std::string& call) const;
   /// Channel ids are drawn at collective calls, so they agree.

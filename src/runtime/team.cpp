@@ -73,8 +73,7 @@ void TeamState::set_up_lane() {
   core_->backend().zero(lane_->data(), layout_.scratch);
   std::uint8_t ranks[max_team_size] = {};
   std::copy(channel_.members.begin(), channel_.members.end(), ranks);
-  core_->backend().write(lane_->data() + offsetof(LaneState, ranks), ranks,
-                         sizeof ranks);
+  core_->backend().write(lane_->data() + offsetof(LaneState, ranks), ranks, sizeof ranks);
   status_ = core_->statuses().take();
 }
 
@@ -150,11 +149,11 @@ std::byte* TeamState::counterpart(const void* mine, int place) const {
   return core_->heap().translate(mine, ranks()[static_cast<std::size_t>(place)]);
 }
 
-std::vector<Contribution> TeamState::exchange(const std::string& call, Bytes mine) {
+std::vector<Contribution> TeamState::exchange(const std::string& call, Bytes mine, int patience) {
   require_member(call);
   core_->refuse_capture(call);
   throw_device_fault();
-  return core_->exchange(channel_, call, {std::move(mine), {}});
+  return core_->exchange(channel_, call, {std::move(mine), {}}, patience);
 }
 
 }  // namespace detail

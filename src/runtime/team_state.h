@@ -29,7 +29,9 @@ class TeamState final : private ChannelWatcher {
   void require_place(const char* call, int place) const;
   /// Where the member at `place`, which exists, has its counterpart of this rank's `mine`.
   std::byte* counterpart(const void* mine, int place) const;
-  std::vector<Contribution> exchange(const std::string& call, Bytes mine);
+  /// A host call: every member's `mine`. Waits for `patience` timeouts: for calls before which
+  /// members may wait for each other in kernels.
+  std::vector<Contribution> exchange(const std::string& call, Bytes mine, int patience = 1);
 
   /// The lane for kernels of `operation`; throws like `require_member` and `check`.
   Lane lane(std::string_view operation) const;

@@ -31,6 +31,10 @@ Errc code_of(cudaError_t status) {
       return Errc::stream_failed;
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureUnjoined:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureMerge:
       return Errc::capture_unsupported;
     default:
       return Errc::system;

@@ -160,7 +160,12 @@ class CudaStream final : public detail::StreamImpl {
       throw Error(Errc::invalid_argument,
                   "end_capture: the capture was begun by another thread, which must end it");
     graph = std::exchange(recording_, nullptr);
-    check_cuda(cudaStreamEndCapture(stream_, &graph->graph), "end_capture: the capture was broken");
+    // What broke the capture has usually left its error behind, unless the caller took it.
+    const cudaError_t last = cudaPeekAtLastError();
+    const std::string cause =
+        last == cudaSuccess ? "" : fmt::format(" by {}", cudaGetErrorName(last));
+    check_cuda(cudaStreamEndCapture(stream_, &graph->graph),
+               fmt::format("end_capture: the capture was broken{}", cause));
     check_cuda(cudaGraphInstantiate(&graph->executable, graph->graph, 0),
                "end_capture: cannot instantiate the graph");
     return graph;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -116,11 +117,16 @@ class HostStream final : public detail::StreamImpl,
     if (capture_)
       throw Error(Errc::invalid_argument, "begin_capture: this stream is capturing already");
     capture_ = std::make_shared<HostGraph>();
+    recorder_ = std::this_thread::get_id();
   }
 
   std::shared_ptr<const detail::GraphImpl> end_capture() override {
     const std::lock_guard lock(mutex_);
     if (!capture_) throw Error(Errc::invalid_argument, "end_capture: this stream is not capturing");
+    // As on a GPU.
+    if (recorder_ != std::this_thread::get_id())
+      throw Error(Errc::invalid_argument,
+                  "end_capture: the capture was begun by another thread, which must end it");
     return std::exchange(capture_, nullptr);
   }
 
@@ -264,6 +270,7 @@ class HostStream final : public detail::StreamImpl,
   std::uint64_t skip_through_ = 0;  ///< work up to this ticket was queued behind a failure
   std::optional<std::string> failure_;
   std::shared_ptr<HostGraph> capture_;
+  std::thread::id recorder_;  ///< who began the capture
   bool started_ = false;
   bool closed_ = false;
 };

@@ -1,0 +1,536 @@
+// The probe tells right operations from planted offenders, on one rank and on many.
+#include "iridium/probe.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <stdexcept>
+#include <thread>
+
+#include "probe/offenders.h"
+#include "support/memory.h"
+#include "support/ranks.h"
+
+namespace iridium::test {
+namespace {
+
+/// With whatever an offender does wrong, the stream must work afterwards.
+ProbeResult probe_and_use(Context& context, CopyOperation& operation,
+                          const ProbeOptions& options = {}) {
+  Stream stream = context.make_stream();
+  const ProbeResult result = probe(stream, target_of(operation), options);
+  EXPECT_EQ(stream.capture_status(), CaptureStatus::none);
+  stream.fill(operation.output.data(), 0, operation.output.bytes());
+  stream.synchronize();
+  return result;
+}
+
+void expect_found(const ProbeResult& result, Verdict verdict, const std::string& step,
+                  const std::string& reason) {
+  EXPECT_EQ(name(result.verdict), name(verdict));
+  EXPECT_EQ(result.step, step);
+  EXPECT_NE(result.reason.find(reason), std::string::npos) << result.reason;
+  EXPECT_EQ(result.rank, 0);
+}
+
+TEST(Probe, FindsARightOperationCapturable) {
+  Context context;
+  CopyOperation operation(context);
+  const ProbeResult result = probe_and_use(context, operation);
+  EXPECT_EQ(result.verdict, Verdict::capturable);
+  EXPECT_EQ(result.step, "");
+  EXPECT_EQ(result.reason, "");
+  EXPECT_EQ(result.rank, -1);
+  EXPECT_EQ(result.operations, 1u);
+}
+
+class Allocates final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    const auto scratch = context_.allocate<std::uint32_t>(count);
+    stream.copy(scratch.data(), input.data(), input.bytes());
+    stream.copy(output.data(), scratch.data(), input.bytes());
+    scratch.retain_on(stream);
+  }
+};
+TEST(Probe, FindsAnAllocation) {
+  Context context;
+  Allocates operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::not_capturable, "capture",
+               "capture_unsupported: allocate(4000 bytes");
+}
+
+class Synchronizes final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    CopyOperation::launch(stream);
+    stream.synchronize();
+  }
+};
+TEST(Probe, FindsAWait) {
+  Context context;
+  Synchronizes operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::not_capturable, "capture",
+               "capture_unsupported: synchronize");
+}
+
+/// What it copies from lies in the program's memory, and stays there: captures take such copies,
+/// and read the memory when they are replayed.
+class CopiesFromPageableMemory final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    stream.copy(output.data(), host_.data(), output.bytes());
+  }
+  void set_inputs(std::uint64_t seed) override {
+    CopyOperation::set_inputs(seed);
+    std::ranges::copy(values(seed), host_.begin());
+  }
+
+ private:
+  std::vector<std::uint32_t> host_ = std::vector<std::uint32_t>(count);
+};
+TEST(Probe, FindsThatCopiesFromPageableMemoryReadItAtTheReplay) {
+  Context context;
+  CopiesFromPageableMemory operation(context);
+  EXPECT_EQ(probe_and_use(context, operation).verdict, Verdict::capturable);
+}
+
+/// The same through a buffer that is filled when the operation is submitted.
+class StagesInPageableMemory final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    std::ranges::copy(values(seed_), staging_.begin());
+    stream.copy(output.data(), staging_.data(), output.bytes());
+  }
+  void set_inputs(std::uint64_t seed) override {
+    CopyOperation::set_inputs(seed);
+    seed_ = seed;
+  }
+
+ private:
+  std::uint64_t seed_ = 0;
+  std::vector<std::uint32_t> staging_ = std::vector<std::uint32_t>(count);
+};
+TEST(Probe, FindsAStagingBufferThatOnlyTheSubmissionFills) {
+  Context context;
+  StagesInPageableMemory operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::wrong_result, "replay 1",
+               "element 0 is");
+}
+
+/// Fills the output with the number of the launch, which a graph repeats.
+class BakesACounter final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    // Counts what it will have been launched, of which the capture itself is none.
+    if (stream.capture_status() == CaptureStatus::none) ++launched_;
+    const auto next = stream.capture_status() == CaptureStatus::none ? launched_ : launched_ + 1;
+    stream.fill(output.data(), static_cast<unsigned char>(next), output.bytes());
+  }
+  void set_inputs(std::uint64_t seed) override {
+    CopyOperation::set_inputs(seed);
+    ++expected_;
+  }
+  std::string check(std::uint64_t) override {
+    return first_difference(read_output(),
+                            std::vector<std::uint32_t>(count, expected_ * 0x01010101u));
+  }
+
+ private:
+  std::uint32_t launched_ = 0;
+  std::uint32_t expected_ = 0;
+};
+TEST(Probe, FindsACounterThatIsBakedIn) {
+  Context context;
+  BakesACounter operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::wrong_result, "replay 2",
+               "element 0 is 33686018, not 50529027");
+}
+
+class ReadsItsInputAtTheCapture final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    stream.fill(output.data(), first_byte_, output.bytes());
+  }
+  void set_inputs(std::uint64_t seed) override {
+    CopyOperation::set_inputs(seed);
+    first_byte_ = static_cast<unsigned char>(seed);
+  }
+  std::string check(std::uint64_t seed) override {
+    const auto byte = static_cast<std::uint32_t>(seed & 0xff);
+    return first_difference(read_output(), std::vector<std::uint32_t>(count, byte * 0x01010101u));
+  }
+
+ private:
+  unsigned char first_byte_ = 0;
+};
+TEST(Probe, FindsAnInputThatIsReadAtTheCapture) {
+  Context context;
+  ReadsItsInputAtTheCapture operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::wrong_result, "replay 1",
+               "element 0 is");
+}
+
+/// Whoever replays it a second time gets the result of the first.
+class WorksOnce final : public CopyOperation {
+ public:
+  explicit WorksOnce(Context& context)
+      : CopyOperation(context), kept_(context.allocate<std::uint32_t>(count)) {}
+  void launch(StreamRef& stream) override {
+    const bool recorded = stream.capture_status() != CaptureStatus::none;
+    if (!recorded) return CopyOperation::launch(stream);
+    // Takes the input on the first replay, and never again.
+    stream.call([this] { is_first_ = std::exchange(runs_, runs_ + 1) == 0; });
+    stream.call([this] {
+      if (is_first_) taken_ = seed_;
+    });
+    stream.call([this] { std::ranges::copy(values(taken_), staging_.begin()); });
+    stream.copy(kept_.data(), staging_.data(), kept_.bytes());
+    stream.copy(output.data(), kept_.data(), kept_.bytes());
+  }
+  void set_inputs(std::uint64_t seed) override {
+    CopyOperation::set_inputs(seed);
+    seed_ = seed;
+  }
+
+ private:
+  SymmetricArray<std::uint32_t> kept_;
+  std::vector<std::uint32_t> staging_ = std::vector<std::uint32_t>(count);
+  std::atomic<std::uint64_t> seed_ = 0;
+  std::uint64_t taken_ = 0;
+  int runs_ = 0;
+  bool is_first_ = false;
+};
+TEST(Probe, FindsAnOperationThatWorksOnce) {
+  Context context;
+  WorksOnce operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::wrong_result, "replay 2",
+               "element 0 is");
+}
+
+/// The graph's result is right, but it leaves something behind that eager calls trip over.
+class SpoilsEagerCalls final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    const bool recorded = stream.capture_status() != CaptureStatus::none;
+    if (recorded) stream.call([this] { replayed_ = true; });
+    if (recorded || !replayed_) CopyOperation::launch(stream);
+  }
+
+ private:
+  std::atomic<bool> replayed_ = false;
+};
+TEST(Probe, FindsAnEagerCallThatAReplaySpoils) {
+  Context context;
+  SpoilsEagerCalls operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::wrong_result,
+               "eager call between replays", "element 0 is 4294967295, not");
+}
+
+class FailsAtTheReplay final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    CopyOperation::launch(stream);
+    if (stream.capture_status() == CaptureStatus::none) return;
+    stream.call([] { throw std::runtime_error("out of ink"); });
+  }
+};
+TEST(Probe, FindsAReplayThatFails) {
+  Context context;
+  FailsAtTheReplay operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::replay_error, "replay 1", "out of ink");
+}
+
+class IsWrongAnyway final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    stream.copy(output.data(), input.data(), input.bytes() - 4);
+  }
+};
+TEST(Probe, FindsAnOperationThatIsWrongWithoutACapture) {
+  Context context;
+  IsWrongAnyway operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::wrong_result, "eager call",
+               "element 999 is 4294967295, not");
+}
+
+class Throws final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef&) override { throw Error(Errc::out_of_memory, "no paper"); }
+};
+TEST(Probe, PassesOnErrorsThatHaveNothingToDoWithCaptures) {
+  Context context;
+  Throws operation(context);
+  Stream stream = context.make_stream();
+  const Error error =
+      expect_error(Errc::out_of_memory, [&] { probe(stream, target_of(operation)); });
+  EXPECT_NE(std::string(error.what())
+                .find("rank 0 failed at eager call, without a graph: out_of_memory: no paper"),
+            std::string::npos)
+      << error.what();
+}
+
+TEST(Probe, RefusesWhatCannotWork) {
+  Context context;
+  CopyOperation operation(context);
+  Stream stream = context.make_stream();
+  for (int missing = 0; missing < 3; ++missing) {
+    ProbeTarget target = target_of(operation);
+    if (missing == 0) target.launch = nullptr;
+    if (missing == 1) target.set_inputs = nullptr;
+    if (missing == 2) target.check = nullptr;
+    expect_error(Errc::invalid_argument, [&] { probe(stream, target); });
+  }
+  expect_error(Errc::invalid_argument,
+               [&] { probe(stream, target_of(operation), {.replays = 0}); });
+  stream.begin_capture();
+  expect_error(Errc::invalid_argument, [&] { probe(stream, target_of(operation)); });
+  stream.end_capture();
+}
+
+TEST(Probe, NamesTheFirstDifference) {
+  using Bytes = std::vector<unsigned char>;
+  EXPECT_EQ(first_difference(Bytes{1, 2, 3}, Bytes{1, 2, 3}), "");
+  EXPECT_EQ(first_difference(Bytes{1, 65, 3}, Bytes{1, 66, 4}), "element 1 is 65, not 66");
+  EXPECT_EQ(first_difference(Bytes{1}, Bytes{1, 2}), "1 elements, not 2");
+  EXPECT_EQ(first_difference(std::vector<float>{0.5f}, std::vector<float>{1.5f}),
+            "element 0 is 0.5, not 1.5");
+}
+
+class ProbeRanks : public testing::TestWithParam<Ranks> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ProbeRanks, testing::ValuesIn(all_ranks()),
+                         [](const auto& test) { return name(test.param); });
+
+void require_expected(const Operation& operation, const Arguments& arguments,
+                      const ProbeResult& result) {
+  std::string what = operation.name;
+  for (const auto& [key, value] : arguments) what += " " + key + "=" + value;
+  require(result.verdict == expected_verdict(operation),
+          what + " is " + std::string(name(result.verdict)) + " at " + result.step + ": " +
+              result.reason);
+}
+
+void probe_everything(Context& context, StreamRef& stream) {
+  for (const auto* list : {&operations(), &host_calls()})
+    for (const Operation& operation : *list)
+      for (const Arguments& arguments : combinations(operation))
+        require_expected(operation, arguments, probe(context, stream, operation, arguments));
+}
+
+IR_SCENARIO(everything_registered) {
+  Context context(job);
+  Stream stream = context.make_stream();
+  probe_everything(context, stream);
+}
+TEST_P(ProbeRanks, EveryRegisteredOperationIsAsExpected) {
+  expect_all_ok(run_ranks(GetParam().kind, "everything_registered", GetParam().size));
+}
+
+/// A capture that another part of the program holds open, on a thread of its own.
+class OpenCapture {
+ public:
+  explicit OpenCapture(Context& context)
+      : thread_([this, &context] {
+          Stream stream = context.make_stream();
+          stream.begin_capture();
+          begun_.set_value();
+          end_.get_future().wait();
+          stream.call([] {});
+          nodes_ = stream.end_capture().node_count();
+        }) {
+    begun_.get_future().wait();
+  }
+  ~OpenCapture() {
+    if (thread_.joinable()) end();
+  }
+  /// How much it has recorded.
+  std::size_t end() {
+    end_.set_value();
+    thread_.join();
+    return nodes_;
+  }
+
+ private:
+  std::promise<void> begun_;
+  std::promise<void> end_;
+  std::size_t nodes_ = 0;
+  std::thread thread_;
+};
+
+IR_SCENARIO(while_another_stream_captures) {
+  Context context(job);
+  Context another(job, {.name = "another"});
+  Stream stream = context.make_stream();
+  OpenCapture open(another);
+  probe_everything(context, stream);
+  require(open.end() == 1, "the other capture has recorded its own call, and nothing else");
+}
+TEST_P(ProbeRanks, VerdictsAreTheSameWhileAnotherStreamCaptures) {
+  expect_all_ok(run_ranks(GetParam().kind, "while_another_stream_captures", GetParam().size));
+}
+
+/// Work that keeps coming on a stream of its own.
+class BusyStream {
+ public:
+  explicit BusyStream(Context& context)
+      : array_(context.allocate<std::byte>(1u << 20)), stream_(context.make_stream()) {
+    thread_ = std::thread([this] {
+      for (unsigned char value = 0; !stop_; ++value) {
+        stream_.fill(array_.data(), value, array_.bytes());
+        stream_.synchronize();
+      }
+    });
+  }
+  ~BusyStream() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  SymmetricArray<std::byte> array_;
+  Stream stream_;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+IR_SCENARIO(while_another_stream_runs) {
+  Context context(job);
+  Stream stream = context.make_stream();
+  const BusyStream busy(context);
+  probe_everything(context, stream);
+}
+TEST_P(ProbeRanks, VerdictsAreTheSameWhileAnotherStreamRuns) {
+  expect_all_ok(run_ranks(GetParam().kind, "while_another_stream_runs", GetParam().size));
+}
+
+/// On one rank only.
+class ProbeOffenders : public testing::TestWithParam<Ranks> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ProbeOffenders, testing::ValuesIn(both_kinds(3)),
+                         [](const auto& test) { return name(test.param); });
+
+IR_SCENARIO(one_rank_synchronizes) {
+  Context context(job);
+  CopyOperation right(context);
+  Synchronizes wrong(context);
+  CopyOperation& mine = job.rank == 1 ? static_cast<CopyOperation&>(wrong) : right;
+  Stream stream = context.make_stream();
+  const ProbeResult result = probe(stream, target_of(mine), {.team = context.world()});
+  require(result.verdict == Verdict::not_capturable && result.rank == 1 &&
+              result.step == "capture" && result.operations == 0,
+          "all ranks hear of the one: " + result.reason);
+  require(result.reason.find("synchronize") != std::string::npos, result.reason);
+}
+TEST_P(ProbeOffenders, OneRankThatCannotIsToldToAll) {
+  expect_all_ok(run_ranks(GetParam().kind, "one_rank_synchronizes", GetParam().size));
+}
+
+IR_SCENARIO(one_rank_is_wrong) {
+  Context context(job);
+  CopyOperation right(context);
+  WorksOnce wrong(context);
+  CopyOperation& mine = job.rank == 2 ? static_cast<CopyOperation&>(wrong) : right;
+  Stream stream = context.make_stream();
+  const ProbeResult result = probe(stream, target_of(mine), {.team = context.world()});
+  require(result.verdict == Verdict::wrong_result && result.rank == 2 && result.step == "replay 2",
+          "all ranks hear of the one: " + result.step + ": " + result.reason);
+}
+TEST_P(ProbeOffenders, OneRankThatIsWrongIsToldToAll) {
+  expect_all_ok(run_ranks(GetParam().kind, "one_rank_is_wrong", GetParam().size));
+}
+
+IR_SCENARIO(one_rank_throws) {
+  Context context(job);
+  CopyOperation right(context);
+  Throws wrong(context);
+  CopyOperation& mine = job.rank == 0 ? static_cast<CopyOperation&>(wrong) : right;
+  Stream stream = context.make_stream();
+  const Error error = require_error(
+      Errc::out_of_memory, {}, [&] { probe(stream, target_of(mine), {.team = context.world()}); });
+  require(std::string(error.what()).find("rank 0 failed at eager call") != std::string::npos,
+          error.what());
+}
+TEST_P(ProbeOffenders, OneRankThatThrowsIsToldToAll) {
+  expect_all_ok(run_ranks(GetParam().kind, "one_rank_throws", GetParam().size));
+}
+
+/// Rank 1 records nothing that its peers wait for: their replays run out of time.
+void require_replay_error(const Job& job, bool same_team) {
+  Context context(job, {.timeout = short_timeout});
+  const Team team = same_team ? context.world() : context.make_team(context.world().ranks());
+  Stream stream = context.make_stream();
+  const ProbeTarget target = {[&](StreamRef& on) {
+                                if (job.rank != 1 || on.capture_status() == CaptureStatus::none)
+                                  device_barrier(on, team);
+                              },
+                              [](std::uint64_t) {},
+                              [&](std::uint64_t) {
+                                team.check();
+                                return std::string();
+                              }};
+  const ProbeResult result = probe(stream, target, {.team = context.world()});
+  require(result.verdict == Verdict::replay_error && result.step == "replay 1" &&
+              result.reason.find("device_barrier") != std::string::npos &&
+              result.reason.find("rank 1") != std::string::npos,
+          std::string(name(result.verdict)) + " at " + result.step + ": " + result.reason);
+  if (!same_team) context.barrier();
+}
+IR_SCENARIO(one_rank_records_nothing) {
+  require_replay_error(job, false);
+}
+TEST_P(ProbeOffenders, OneRankThatRecordsNothingIsNamed) {
+  expect_all_ok(run_ranks(GetParam().kind, "one_rank_records_nothing", GetParam().size));
+}
+IR_SCENARIO(one_rank_records_nothing_on_the_same_team) {
+  require_replay_error(job, true);
+}
+TEST_P(ProbeOffenders, OneRankThatRecordsNothingIsNamedAlsoWhenItsTeamHasToAgree) {
+  expect_all_ok(
+      run_ranks(GetParam().kind, "one_rank_records_nothing_on_the_same_team", GetParam().size));
+}
+
+/// A signal whose value the host counts: right the first time it is replayed. Later the wait finds
+/// the old value, and lets the read come before what it waits for.
+IR_SCENARIO(signal_value_counted_by_the_host) {
+  Context context(job, {.timeout = short_timeout});
+  const Team team = context.make_team(context.world().ranks());
+  auto flag = context.allocate<std::uint32_t>(1);
+  Stream stream = context.make_stream();
+  stream.fill(flag.data(), 0, flag.bytes());
+  stream.synchronize();
+  context.barrier();
+  const int next = (team.rank() + 1) % team.size();
+  std::uint32_t round = 0;
+  std::uint32_t seen = 0;
+  std::uint32_t expected = 0;
+  const ProbeTarget target = {[&](StreamRef& on) {
+                                signal(on, team, flag.data(), next, ++round);
+                                wait(on, team, flag.data(), round);
+                                on.copy(&seen, flag.data(), sizeof(seen));
+                              },
+                              [&](std::uint64_t) { ++expected; },
+                              [&](std::uint64_t) {
+                                team.check();
+                                return first_difference(std::vector{seen}, std::vector{expected});
+                              }};
+  const ProbeResult result = probe(stream, target, {.team = context.world()});
+  require(result.verdict == Verdict::wrong_result && result.step == "replay 2" &&
+              result.reason == "element 0 is 2, not 3",
+          std::string(name(result.verdict)) + " at " + result.step + ": " + result.reason);
+}
+TEST_P(ProbeOffenders, ASignalsValueCountedByTheHostIsFound) {
+  expect_all_ok(run_ranks(GetParam().kind, "signal_value_counted_by_the_host", GetParam().size));
+}
+
+}  // namespace
+}  // namespace iridium::test
