@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "cli/bench.h"
 #include "cli/info.h"
 #include "cli/probe.h"
 #include "cli/run.h"
@@ -41,9 +42,11 @@ int run_command_line(const std::vector<std::string>& arguments) {
   RunOptions run_options;
   InfoOptions info_options;
   ProbeCommand probe_command;
+  BenchCommand bench_command;
   const CLI::App* run_command = add_run(app, run_options);
   const CLI::App* info_command = add_info(app, info_options);
   const CLI::App* probe_subcommand = add_probe(app, probe_command);
+  const CLI::App* bench_subcommand = add_bench(app, bench_command);
 
   std::vector<std::string> parsed = arguments;
   if (!arguments.empty() && arguments[0] == "run") {
@@ -65,6 +68,8 @@ int run_command_line(const std::vector<std::string>& arguments) {
   }
   if (*probe_subcommand)
     return probe_command.rows.empty() ? probe(probe_command) : probe_as_rank(probe_command);
+  if (*bench_subcommand)
+    return bench_command.rows.empty() ? bench(bench_command) : bench_as_rank(bench_command);
   return run(run_options);
 }
 

@@ -299,7 +299,7 @@ void Launcher::kill_and_reap_ranks() noexcept {
 }
 
 void Launcher::report(const std::string& message) {
-  error_.pending() += "iridium run: " + message + "\n";
+  error_.pending() += fmt::format("iridium {}: {}\n", options_.command, message);
 }
 
 std::vector<int> Launcher::running_ranks() const {

@@ -2,20 +2,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <system_error>
 
 #include "cli/launcher.h"
 #include "cli/probe_report.h"
+#include "cli/temporary_file.h"
 #include "iridium/context.h"
 #include "iridium/errors.h"
 #include "iridium/probe.h"
@@ -23,27 +20,6 @@
 
 namespace iridium::cli {
 namespace {
-
-/// A file of this process that is gone when the process ends.
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    path_ = (std::filesystem::temp_directory_path() / "iridium-probe-XXXXXX").string();
-    const int descriptor = ::mkstemp(path_.data());
-    if (descriptor < 0)
-      throw Error(Errc::system, fmt::format("cannot make a file like {}: {}", path_,
-                                            std::generic_category().message(errno)));
-    ::close(descriptor);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { ::unlink(path_.c_str()); }
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 std::vector<const Operation*> all_operations() {
   std::vector<const Operation*> all;
@@ -72,6 +48,12 @@ struct Case {
   Arguments arguments;
 };
 
+/// "put count=3".
+std::string describe(const Case& one) {
+  const std::string arguments = text_of(one.arguments);
+  return arguments.empty() ? one.operation->name : one.operation->name + " " + arguments;
+}
+
 std::vector<Case> selected_cases(const std::vector<std::string>& names) {
   std::vector<Case> cases;
   for (const Operation* operation : all_operations()) {
@@ -89,6 +71,7 @@ ProbeRow probe_case(Context& context, StreamRef& stream, const Case& one) {
   row.expected = expected_verdict(*one.operation);
   const auto start = std::chrono::steady_clock::now();
   row.result = iridium::probe(context, stream, *one.operation, one.arguments);
+  row.as_expected = is_expected(*one.operation, row.result);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   row.milliseconds = time.count();
   return row;
@@ -99,12 +82,14 @@ ProbeRow probe_case(Context& context, StreamRef& stream, const Case& one) {
 CLI::App* add_probe(CLI::App& app, ProbeCommand& command) {
   CLI::App* probe = app.add_subcommand(
       "probe", "Captures and replays every operation, and checks what comes out.");
+  add_rank_option(*probe, command.job);
   add_job_options(*probe, command.job);
   probe
       ->add_option("--op", command.operations,
                    "Only this operation; may be given several times. The default is all of them: " +
                        fmt::format("{}", fmt::join(operation_names(), ", ")) + ".")
       ->check(known_operation())
+      ->allow_extra_args(false)
       ->option_text("NAME");
   probe
       ->add_option("--format", command.format,
@@ -115,19 +100,21 @@ CLI::App* add_probe(CLI::App& app, ProbeCommand& command) {
   // For the ranks that the command starts itself.
   probe->add_option("--rows", command.rows)->group("");
   probe->footer(
-      "Every operation runs once, is captured, and is replayed three times with fresh random\n"
-      "inputs, then between eager calls; each result is compared with a reference. Host calls\n"
-      "(allocate, host_barrier, make_team) must be refused by the capture. The status is 0 when\n"
-      "every verdict is the expected one. Progress goes to standard error.\n"
+      "Every operation, launched twice in a row, runs once, is captured, and is replayed three\n"
+      "times with fresh random inputs, then between eager calls; each result is compared with a\n"
+      "reference. Host calls (allocate, host_barrier, make_team) must be refused by the capture,\n"
+      "which goes on. The status is 0 when every verdict is the expected one. Progress goes to\n"
+      "standard error.\n"
       "\n"
       "Example: iridium probe -n 4 --op put --op get");
   return probe;
 }
 
 int probe(const ProbeCommand& command) {
-  const TemporaryFile rows;
+  const TemporaryFile rows("iridium-probe");
   RunOptions job = command.job;
   job.program = std::filesystem::read_symlink("/proc/self/exe");
+  job.command = "probe";
   job.arguments = {"probe", "-n", std::to_string(job.ranks), "--rows", rows.path()};
   for (const std::string& name : command.operations) {
     job.arguments.push_back("--op");
@@ -136,11 +123,15 @@ int probe(const ProbeCommand& command) {
   const int status = Launcher(job).run();
 
   std::ifstream file(rows.path());
-  const ProbeReport report = read_report(file);
-  // Without a first line no rank has got as far as a context, and has said why.
-  if (report.run.cases > 0)
-    std::cout << (command.format == "json" ? as_json(version(), report) : as_table(report))
-              << std::flush;
+  ProbeReport report = read_report(file);
+  // No rank has got as far as a context, and said why: a table of nothing helps nobody.
+  const bool has_begun = report.run.cases > 0;
+  if (!has_begun) report.run.ranks = job.ranks;
+  if (command.format == "json")
+    std::cout << as_json(version(), report);
+  else if (has_begun)
+    std::cout << as_table(report);
+  std::cout << std::flush;
   if (!std::cout) throw Error(Errc::system, "cannot write to standard output");
   if (status != 0) return status;
   return report.is_complete() && report.unexpected() == 0 ? 0 : 1;
@@ -157,13 +148,18 @@ int probe_as_rank(const ProbeCommand& command) {
     if (!rows) throw Error(Errc::system, "cannot write to " + command.rows);
   }
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const ProbeRow row = probe_case(context, stream, cases[i]);
-    if (context.rank() != 0) continue;
-    write(rows, row);
-    if (!rows) throw Error(Errc::system, "cannot write to " + command.rows);
-    std::cerr << fmt::format("{} of {}: {} {}{}{}\n", i + 1, cases.size(), row.operation,
-                             text_of(row.arguments), row.arguments.empty() ? "" : " ",
-                             name(row.result.verdict));
+    const std::string what = describe(cases[i]);
+    try {
+      const ProbeRow row = probe_case(context, stream, cases[i]);
+      if (context.rank() != 0) continue;
+      write(rows, row);
+      if (!rows) throw Error(Errc::system, "cannot write to " + command.rows);
+      std::cerr << fmt::format("{} of {}: {}: {}\n", i + 1, cases.size(), what,
+                               name(row.result.verdict));
+    } catch (const Error& error) {
+      std::cerr << fmt::format("{} of {}: {} failed\n", i + 1, cases.size(), what);
+      throw;
+    }
   }
   context.barrier();
   return 0;

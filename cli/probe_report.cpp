@@ -34,11 +34,11 @@ std::string text_of(const Json& json, int indent) {
 }
 
 Json to_json(const ProbeRow& row) {
-  return {{"operation", row.operation},      {"arguments", row.arguments},
-          {"expected", name(row.expected)},  {"verdict", name(row.result.verdict)},
-          {"step", row.result.step},         {"reason", row.result.reason},
-          {"rank", row.result.rank},         {"graph_operations", row.result.operations},
-          {"milliseconds", row.milliseconds}};
+  return {{"operation", row.operation},          {"arguments", row.arguments},
+          {"expected", name(row.expected)},      {"as_expected", row.as_expected},
+          {"verdict", name(row.result.verdict)}, {"step", row.result.step},
+          {"reason", row.result.reason},         {"rank", row.result.rank},
+          {"node_count", row.result.node_count}, {"milliseconds", row.milliseconds}};
 }
 
 ProbeRow row_from(const Json& json) {
@@ -47,10 +47,11 @@ ProbeRow row_from(const Json& json) {
   row.arguments = json.at("arguments").get<Arguments>();
   row.expected = verdict_from(json.at("expected"));
   row.result.verdict = verdict_from(json.at("verdict"));
+  row.as_expected = json.at("as_expected");
   row.result.step = json.at("step");
   row.result.reason = json.at("reason");
   row.result.rank = json.at("rank");
-  row.result.operations = json.at("graph_operations");
+  row.result.node_count = json.at("node_count");
   row.milliseconds = json.at("milliseconds");
   return row;
 }
@@ -77,7 +78,7 @@ std::string summary(const ProbeReport& report) {
 
 std::size_t ProbeReport::unexpected() const {
   return static_cast<std::size_t>(
-      std::ranges::count_if(rows, [](const ProbeRow& row) { return !row.is_as_expected(); }));
+      std::ranges::count_if(rows, [](const ProbeRow& row) { return !row.as_expected; }));
 }
 
 void write(std::ostream& to, const ProbeRun& run) {
@@ -111,11 +112,11 @@ std::string text_of(const Arguments& arguments) {
 }
 
 std::string as_table(const ProbeReport& report) {
-  TextTable table({"operation", "arguments", "verdict", "as expected", "in the graph", "found"});
+  TextTable table({"operation", "arguments", "verdict", "as expected", "nodes", "found"});
   for (const ProbeRow& row : report.rows)
     table.add_row({row.operation, text_of(row.arguments), std::string(name(row.result.verdict)),
-                   row.is_as_expected() ? "yes" : "NO",
-                   row.result.operations == 0 ? "" : std::to_string(row.result.operations),
+                   row.as_expected ? "yes" : "NO",
+                   row.result.node_count == 0 ? "" : std::to_string(row.result.node_count),
                    remark(row.result)});
   std::string text = fmt::format("backend {}, {} {}\n", report.run.backend, report.run.ranks,
                                  report.run.ranks == 1 ? "rank" : "ranks");

@@ -23,10 +23,9 @@ struct ProbeRow {
   std::string operation;
   Arguments arguments;
   Verdict expected = Verdict::capturable;
+  bool as_expected = true;
   ProbeResult result;
   double milliseconds = 0;
-
-  bool is_as_expected() const { return result.verdict == expected; }
 };
 
 struct ProbeReport {

@@ -48,13 +48,16 @@ bool takes_next_argument(const CLI::App& run, const std::string& argument) {
 
 }  // namespace
 
-void add_job_options(CLI::App& command, RunOptions& options) {
+void add_rank_option(CLI::App& command, RunOptions& options) {
   command
       .add_option("-n", options.ranks,
                   fmt::format("The number of ranks to start, from 1 to {}.", max_ranks))
       ->required()
       ->check(number_of_ranks())
       ->option_text("N REQUIRED");
+}
+
+void add_job_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("--backend", options.backend,
                   "The backend ranks use: auto, cuda or host. With auto each rank takes the best "
@@ -84,6 +87,7 @@ void add_job_options(CLI::App& command, RunOptions& options) {
 
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::App* run = app.add_subcommand("run", "Runs a program as several ranks on this host.");
+  add_rank_option(*run, options);
   add_job_options(*run, options);
   run->add_option("program", options.program,
                   "The program to run, looked up in PATH. All that follows it is passed on to it.")

@@ -13,6 +13,7 @@ namespace iridium::cli {
 
 /// What `iridium run` is asked to do.
 struct RunOptions {
+  std::string command = "run";  ///< in front of messages: "iridium run: …"
   int ranks = 0;
   std::string backend = {};                 ///< "auto", "cuda", "host", or empty: as inherited
   std::optional<double> timeout = {};       ///< seconds
@@ -24,6 +25,8 @@ struct RunOptions {
 
 /// Adds the options that say how ranks are started, which all commands that start some share.
 void add_job_options(CLI::App& command, RunOptions& options);
+/// Adds the option for their number.
+void add_rank_option(CLI::App& command, RunOptions& options);
 
 /// Adds the subcommand to `app`. The parser fills `options` except for the program's
 /// arguments, which are not for it to read (see `split_run_arguments`).

@@ -28,7 +28,7 @@ LAYERS = {
     "backend kind": (r"src/backend/[^/]+/", (*HEADERS, "base", "backend")),
     "runtime": (r"src/runtime/", RUNTIME),
     "trace": (r"src/trace/", RUNTIME),
-    "probe": (r"src/probe/", RUNTIME),
+    "probe": (r"src/probe/", HEADERS),
     "collectives": (r"src/collectives/", RUNTIME),
     "fused": (r"src/fused/", (*RUNTIME, "collectives")),
     "cli": (r"cli/", HEADERS),

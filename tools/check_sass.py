@@ -11,9 +11,9 @@ import sys
 
 FUNCTION = re.compile(r"Function : (\S+)")
 LOAD_OR_STORE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+ )?\s*((?:LDG|STG)[\w.]*)")
-LOAD_TO = re.compile(r"LDG\S* (R\d+),")
-CONDITIONAL_MOVE = re.compile(r"@!?P\w+ R2UR UR\d+, (R\d+)")
-WRITTEN = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*[A-Z][\w.]* (R\d+),")
+LOAD_TO = re.compile(r"LDG(\S*) R(\d+),")
+CONDITIONAL_MOVE = re.compile(r"@!?P\w+ R2UR UR\d+, R(\d+)")
+WRITTEN = re.compile(r"/\*[0-9a-f]{4,}\*/\s+[A-Z][\w.]* R(\d+),")
 # What a table of base addresses, or of ranks, would be read by.
 TABLE_LOADS = ("LDG.E.64", "LDG.E.U8")
 
@@ -37,11 +37,12 @@ def risky_moves(lines):
         if function := FUNCTION.search(line):
             current, loaded = function[1], set()
         elif load := LOAD_TO.search(line):
-            loaded.add(load[1])
-        elif (move := CONDITIONAL_MOVE.search(line)) and move[1] in loaded:
+            registers = 4 if ".128" in load[1] else 2 if ".64" in load[1] else 1
+            loaded.update(range(int(load[2]), int(load[2]) + registers))
+        elif (move := CONDITIONAL_MOVE.search(line)) and int(move[1]) in loaded:
             yield current
         elif write := WRITTEN.search(line):
-            loaded.discard(write[1])
+            loaded.discard(int(write[1]))
 
 
 def problems(name, found):

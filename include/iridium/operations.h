@@ -26,8 +26,13 @@ class OperationCase {
   /// Compares the outputs with a plain reference: empty when they are right for `seed`, else the
   /// first difference. The launches before it are done.
   virtual std::string check(std::uint64_t seed) = 0;
-  /// Payload a launch moves on this rank, for bandwidths.
+  /// Submits what `launch` is about, without what makes its result checkable: what benchmarks time.
+  /// Collective over the team; can be captured.
+  virtual void launch_alone(StreamRef& stream) { launch(stream); }
+  /// Payload `launch_alone` moves on this rank, for bandwidths.
   virtual std::size_t bytes() const = 0;
+  /// How many bytes cross a rank's links for each byte of payload.
+  virtual double bus_factor() const { return 1; }
 };
 
 /// An argument's values by its name; what is missing has its default.
@@ -50,6 +55,8 @@ struct Operation {
 
 /// All stream operations, by name.
 const std::vector<Operation>& operations();
+/// Plain copies within a rank, by name: what bandwidths are seen beside.
+const std::vector<Operation>& copy_limits();
 /// Host calls that no capture may let pass, by name.
 const std::vector<Operation>& host_calls();
 

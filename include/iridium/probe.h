@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "iridium/errors.h"
 #include "iridium/operations.h"
 #include "iridium/stream.h"
 #include "iridium/team.h"
@@ -20,7 +22,7 @@ namespace iridium {
 /// What a probe has found.
 enum class Verdict {
   capturable,      ///< it was captured, and every launch gave the right result
-  not_capturable,  ///< the runtime refused the capture, or a call broke it
+  not_capturable,  ///< a call was refused or failed during the capture, or broke it
   wrong_result,    ///< a launch gave another result than the reference
   replay_error,    ///< a launch after the capture failed
 };
@@ -36,7 +38,8 @@ struct ProbeTarget {
   /// until that is done.
   std::function<void(std::uint64_t seed)> set_inputs;
   /// Compares the outputs with a reference: empty when they are right for `seed`, else the first
-  /// difference (see `first_difference`). What was launched is done.
+  /// difference (see `first_difference`). What this rank launched is done; that peers have written
+  /// what they write here is the operation's own matter.
   std::function<std::string(std::uint64_t seed)> check;
 };
 
@@ -64,14 +67,17 @@ struct ProbeResult {
   std::string step = {};
   /// The runtime's error, or the first difference.
   std::string reason = {};
-  int rank = -1;               ///< of the team, or 0: who found it
-  std::size_t operations = 0;  ///< that the graph holds on this rank, where there is one
+  int rank = -1;                  ///< place in the team, or 0: who found it
+  std::optional<Errc> code = {};  ///< of the error, where it was Iridium's
+  bool broke_capture = false;     ///< a call has broken the capture, not only been refused by it
+  std::size_t node_count = 0;     ///< of the graph on this rank, where there is one
 };
 
 /// Runs the operation, captures it, replays it with fresh inputs each time, and replays it again
 /// between eager calls; every result is compared with the reference. Whether it can be captured is
 /// what the runtime says: its errors and the status of the capture. Leaves the stream usable, also
-/// when the capture failed. Collective over `options.team`.
+/// when the capture failed, which it tries. Collective over `options.team`; as long as the team
+/// lives, all members get the same answer.
 ///
 /// Launches do not follow each other closely: members wait for each other in between. To try that,
 /// let `launch` submit the operation twice.
@@ -79,7 +85,8 @@ struct ProbeResult {
 /// Throws the error of an operation that throws before the capture, on every member.
 ProbeResult probe(StreamRef& stream, const ProbeTarget& target, const ProbeOptions& options = {});
 
-/// Probes a registered operation on a new team of all ranks. Collective over the world.
+/// Probes a registered operation on a new team of all ranks, two launches in a row as one.
+/// Collective over the world.
 ProbeResult probe(Context& context, StreamRef& stream, const Operation& operation,
                   const Arguments& arguments);
 
@@ -87,8 +94,15 @@ ProbeResult probe(Context& context, StreamRef& stream, const Operation& operatio
 inline Verdict expected_verdict(const Operation& operation) {
   return operation.is_host_call ? Verdict::not_capturable : Verdict::capturable;
 }
+/// Whether it has; a host call must be refused, and leave the capture valid.
+inline bool is_expected(const Operation& operation, const ProbeResult& result) {
+  if (result.verdict != expected_verdict(operation)) return false;
+  return !operation.is_host_call ||
+         (result.code == Errc::capture_unsupported && !result.broke_capture);
+}
 
-/// "element 3 is 5, not 7", or empty when the numbers are the same.
+/// "element 3 is 5, not 7", or empty when the numbers are the same. What is no number (NaN) is
+/// never the same.
 template <class T>
 std::string first_difference(const std::vector<T>& found, const std::vector<T>& expected) {
   if (found.size() != expected.size())
@@ -96,6 +110,7 @@ std::string first_difference(const std::vector<T>& found, const std::vector<T>& 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] == expected[i]) continue;
     std::ostringstream text;
+    text.precision(std::numeric_limits<T>::max_digits10);
     // A byte is a number here, not a letter.
     text << "element " << i << " is " << +found[i] << ", not " << +expected[i];
     return text.str();

@@ -70,13 +70,14 @@ class Team {
     return value;
   }
 
-  /// Every member's `value`, in the team's order. For small values.
+  /// Every member's `value`, in the team's order. For small values. Waits for `patience` timeouts:
+  /// where members may come late because their kernels waited in vain, two.
   template <class T>
-  std::vector<T> all_gather(const T& value) {
+  std::vector<T> all_gather(const T& value, int patience = 1) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<T> values(static_cast<std::size_t>(size()));
-    all_gather_bytes(std::as_bytes(std::span(&value, 1)),
-                     std::as_writable_bytes(std::span(values)));
+    all_gather_bytes(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(values)),
+                     patience);
     return values;
   }
 
@@ -85,7 +86,8 @@ class Team {
   /// `broadcast` for bytes: `bytes` is read at `root` and written elsewhere; the size must agree.
   void broadcast_bytes(std::span<std::byte> bytes, int root);
   /// `all_gather` for bytes: `all` has `size()` times `mine`'s size.
-  void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all);
+  void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all,
+                        int patience = 1);
 
  private:
   friend class Context;

@@ -10,10 +10,6 @@
 namespace iridium {
 
 std::size_t count_argument(const Arguments& arguments, const Parameter& parameter) {
-  for (const auto& [name, value] : arguments)
-    if (name != parameter.name)
-      throw Error(Errc::invalid_argument,
-                  fmt::format("'{}' is no parameter; there is '{}'", name, parameter.name));
   const auto given = arguments.find(parameter.name);
   const std::string& text = given == arguments.end() ? parameter.values.front() : given->second;
   const auto count = parse_number(text);
@@ -23,10 +19,18 @@ std::size_t count_argument(const Arguments& arguments, const Parameter& paramete
   return *count;
 }
 
-CaseBuffers::CaseBuffers(Context& context, const Team& team, std::size_t count)
+std::size_t number_argument(const Arguments& arguments) {
+  const std::size_t bytes = count_argument(arguments, message_bytes);
+  if (bytes % sizeof(std::uint32_t) != 0)
+    throw Error(Errc::invalid_argument, fmt::format("bytes is '{}': expected a multiple of {}",
+                                                    bytes, sizeof(std::uint32_t)));
+  return bytes / sizeof(std::uint32_t);
+}
+
+CaseBuffers::CaseBuffers(Context& context, const Team& team, std::size_t count, int parts)
     : input(context.allocate<std::uint32_t>(count)),
       shared(context.allocate<std::uint32_t>(count)),
-      output(context.allocate<std::uint32_t>(count * static_cast<std::size_t>(team.size()))),
+      output(context.allocate<std::uint32_t>(count * static_cast<std::size_t>(parts))),
       team_(team),
       stream_(context.make_stream()),
       count_(count) {}

@@ -12,24 +12,29 @@
 namespace iridium {
 
 /// The value of `arguments[parameter.name]` as a count, or the parameter's default. Throws
-/// `invalid_argument` for an argument that is no parameter, or no number from 1 up.
+/// `invalid_argument` for what is no number from 1 up.
 std::size_t count_argument(const Arguments& arguments, const Parameter& parameter);
 
-/// How many numbers go from member to member.
-inline const Parameter message_count = {"count", {"1003", "1", "100000"}};
+/// How many bytes go from member to member.
+inline const Parameter message_bytes = {"bytes", {"4012", "4", "400000"}};
+/// The same as numbers of 4 bytes. Throws `invalid_argument` for what is no multiple of that.
+std::size_t number_argument(const Arguments& arguments);
 
-/// `Operation::prepare` for a `Case` made of context, team and message count.
+/// How many numbers tell whether operations without a payload have worked.
+inline const Parameter witness_count = {"count", {"1003", "1"}};
+
+/// `Operation::prepare` for a `Case` made of context, team and arguments.
 template <class Case>
 std::unique_ptr<OperationCase> prepare_case(Context& context, const Team& team,
                                             const Arguments& arguments) {
-  return std::make_unique<Case>(context, team, count_argument(arguments, message_count));
+  return std::make_unique<Case>(context, team, arguments);
 }
 
-/// Every member contributes `count` numbers, and ends with everybody's: inputs, outputs, and the
-/// comparison.
+/// Every member contributes `count` numbers, and ends with those of `parts` members: inputs,
+/// outputs, and the comparison.
 class CaseBuffers {
  public:
-  CaseBuffers(Context& context, const Team& team, std::size_t count);
+  CaseBuffers(Context& context, const Team& team, std::size_t count, int parts);
 
   void set_inputs(std::uint64_t seed);
   /// The first difference from what members `places` contributed, in this order.
@@ -42,7 +47,7 @@ class CaseBuffers {
 
   SymmetricArray<std::uint32_t> input;   ///< count
   SymmetricArray<std::uint32_t> shared;  ///< count: for peers
-  SymmetricArray<std::uint32_t> output;  ///< count per member
+  SymmetricArray<std::uint32_t> output;  ///< count per part
 
  private:
   std::vector<std::uint32_t> values(std::uint64_t seed, int place) const;

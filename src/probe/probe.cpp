@@ -7,10 +7,9 @@
 #include <exception>
 #include <utility>
 
+#include "iridium/bootstrap.h"
 #include "iridium/context.h"
 #include "iridium/errors.h"
-#include "runtime/access.h"
-#include "runtime/team_state.h"
 
 namespace iridium {
 namespace {
@@ -19,8 +18,12 @@ namespace {
 struct Finding {
   enum class Kind : int { nothing, failed_eagerly, not_capturable, wrong_result, replay_error };
   Kind kind = Kind::nothing;
-  Errc code = Errc::system;  ///< of an error
-  char step[40] = {};
+  bool has_code = false;
+  bool broke_capture = false;
+  Errc code = Errc::system;  ///< of an error that is Iridium's
+  std::uint64_t ranks = 0;   ///< of the error, a bit per rank
+  char asked[40] = {};       ///< the step that members agree about
+  char step[40] = {};        ///< at which it was found
   char reason[600] = {};
 };
 
@@ -32,6 +35,11 @@ void set_text(char (&to)[size], std::string_view text) {
     while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
   std::memcpy(to, text.data(), length);
   to[length] = 0;
+}
+
+template <std::size_t size>
+void append(char (&to)[size], std::string_view text) {
+  set_text(to, std::string(to) + std::string(text));
 }
 
 Verdict verdict_of(Finding::Kind kind) {
@@ -79,12 +87,14 @@ class Probe {
     note_errors(step, on_error, [&] { target_.set_inputs(++seed_); });
     // Nobody launches before all have their inputs, and nobody when one has failed.
     if (agree(step, on_error)) return true;
-    note_errors(step, on_error, [&] {
-      launch();
-      stream_.synchronize();
-      const std::string difference = target_.check(seed_);
-      if (!difference.empty()) note(Finding::Kind::wrong_result, step, difference);
-    });
+    note_errors(step, on_error, launch);
+    // Also after a launch that failed half-way: nothing may run any more when this returns.
+    note_errors(step, on_error, [&] { stream_.synchronize(); });
+    if (found_.kind == Finding::Kind::nothing)
+      note_errors(step, on_error, [&] {
+        const std::string difference = target_.check(seed_);
+        if (!difference.empty()) note(Finding::Kind::wrong_result, step, difference);
+      });
     return agree(step, on_error);
   }
 
@@ -94,27 +104,34 @@ class Probe {
     note_errors("capture", kind, [&] { stream_.begin_capture(); });
     if (found_.kind == Finding::Kind::nothing) {
       note_errors("capture", kind, [&] { target_.launch(stream_); });
-      // Also after a failed launch: the stream must run again. An error of the launch came first.
-      note_errors("capture", kind, [&] { graph_ = stream_.end_capture(); });
+      const bool is_broken = stream_.capture_status() != CaptureStatus::active;
+      // Also after a failed launch: the stream must run again.
+      const bool has_failed = found_.kind != Finding::Kind::nothing;
+      try {
+        graph_ = stream_.end_capture();
+      } catch (const Error& error) {
+        note(kind, "capture", error.what(), &error);
+        if (has_failed) append(found_.reason, fmt::format("; {}", error.what()));
+      }
+      found_.broke_capture = is_broken;
     }
     if (!agree("capture", Finding::Kind::failed_eagerly)) return false;
     graph_.reset();
     return true;
   }
 
-  /// The stream must still be usable, whatever has broken the capture.
+  /// The stream must still be usable, whatever has become of the capture.
   void try_after_failed_capture() {
     const Finding before = std::exchange(agreed_, {});
     const int rank = rank_;
     found_ = {};
-    const bool failed = try_once("eager call after the failed capture", Finding::Kind::replay_error,
-                                 [this] { target_.launch(stream_); });
-    const std::string afterwards = failed ? agreed_.reason : "";
+    if (try_once("eager call after the failed capture", Finding::Kind::replay_error,
+                 [this] { target_.launch(stream_); })) {
+      append(agreed_.reason, fmt::format(" (the capture had failed: {})", before.reason));
+      return;
+    }
     agreed_ = before;
     rank_ = rank;
-    if (failed)
-      set_text(agreed_.reason,
-               fmt::format("{}; and eager calls fail afterwards: {}", before.reason, afterwards));
   }
 
   template <class Body>
@@ -122,7 +139,7 @@ class Probe {
     try {
       body();
     } catch (const Error& error) {
-      note(kind, step, error.what(), error.code());
+      note(kind, step, error.what(), &error);
     } catch (const std::exception& error) {
       note(kind, step, error.what());
     } catch (...) {
@@ -132,43 +149,63 @@ class Probe {
 
   /// The first one counts.
   void note(Finding::Kind kind, std::string_view step, std::string_view reason,
-            Errc code = Errc::system) {
+            const Error* error = nullptr) {
     if (found_.kind != Finding::Kind::nothing) return;
     found_.kind = kind;
-    found_.code = code;
     set_text(found_.step, step);
     set_text(found_.reason, reason);
+    if (error == nullptr) return;
+    found_.has_code = true;
+    found_.code = error->code();
+    for (const int rank : error->ranks()) found_.ranks |= std::uint64_t{1} << rank;
   }
 
   /// Everybody takes over what the first member of the team has found; true when one has.
   /// `on_error`: what it means when they cannot agree any more.
-  bool agree(std::string_view step, Finding::Kind on_error) {
+  bool agree(const std::string& step, Finding::Kind on_error) {
     if (options_.team) {
-      // An operation that has failed the very team they agree by has failed it for all members.
-      note_errors(step, on_error, [&] { take_over_first(); });
+      const bool had_found = found_.kind != Finding::Kind::nothing;
+      try {
+        take_over_first(step);
+      } catch (const Error& error) {
+        // An operation that has failed the very team they agree by has failed it for all members.
+        note(on_error, step, error.what(), &error);
+        if (had_found)
+          append(found_.reason, fmt::format("; the members could not agree: {}", error.what()));
+      }
     }
     if (found_.kind != Finding::Kind::nothing && agreed_.kind == Finding::Kind::nothing) {
       agreed_ = found_;
       rank_ = options_.team ? options_.team->rank() : 0;
     }
-    if (agreed_.kind == Finding::Kind::failed_eagerly)
-      throw Error(agreed_.code, fmt::format("probe: rank {} failed at {}, without a graph: {}",
-                                            rank_, agreed_.step, agreed_.reason));
+    if (agreed_.kind == Finding::Kind::failed_eagerly) throw_agreed();
     return agreed_.kind != Finding::Kind::nothing;
   }
 
-  void take_over_first() {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&found_);
+  [[noreturn]] void throw_agreed() const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < max_ranks; ++rank)
+      if ((agreed_.ranks >> rank & 1) != 0) ranks.push_back(rank);
+    throw Error(
+        agreed_.code,
+        fmt::format("probe: rank {} failed at the {}: {}", rank_, agreed_.step, agreed_.reason),
+        ranks);
+  }
+
+  void take_over_first(const std::string& step) {
+    set_text(found_.asked, step);
     // Members whose kernels wait in vain for one that launched nothing come a timeout later.
-    const auto parts = detail::Access::team(*options_.team)
-                           ->exchange("probe", Bytes(bytes, bytes + sizeof(Finding)), 2);
-    for (std::size_t place = 0; place < parts.size(); ++place) {
-      Finding theirs;
-      std::memcpy(&theirs, parts[place].data.data(), sizeof(Finding));
-      if (theirs.kind == Finding::Kind::nothing) continue;
-      agreed_ = theirs;
+    const std::vector<Finding> all = Team(*options_.team).all_gather(found_, 2);
+    for (std::size_t place = 0; place < all.size(); ++place) {
+      if (all[place].asked != std::string_view(found_.asked))
+        throw Error(Errc::mismatch,
+                    fmt::format("members are at different steps of the probe: rank {} at {}, this "
+                                "one at {}",
+                                place, all[place].asked, step));
+      if (all[place].kind == Finding::Kind::nothing || agreed_.kind != Finding::Kind::nothing)
+        continue;
+      agreed_ = all[place];
       rank_ = static_cast<int>(place);
-      return;
     }
   }
 
@@ -178,7 +215,9 @@ class Probe {
     result.step = agreed_.step;
     result.reason = agreed_.reason;
     if (result.verdict != Verdict::capturable) result.rank = rank_;
-    if (graph_) result.operations = graph_->node_count();
+    if (agreed_.has_code) result.code = agreed_.code;
+    result.broke_capture = agreed_.broke_capture;
+    if (graph_) result.node_count = graph_->node_count();
     return result;
   }
 
@@ -216,6 +255,7 @@ ProbeResult probe(StreamRef& stream, const ProbeTarget& target, const ProbeOptio
                 fmt::format("ProbeOptions::replays is {}; expected 1 or more", options.replays));
   if (stream.capture_status() != CaptureStatus::none)
     throw Error(Errc::invalid_argument, "probe: the stream is capturing already");
+  if (options.team) static_cast<void>(options.team->rank());  // throws on others than members
   return Probe(stream, target, options).run();
 }
 

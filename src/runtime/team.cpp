@@ -223,9 +223,13 @@ void Team::broadcast_bytes(std::span<std::byte> bytes, int root) {
   std::copy(value.begin(), value.end(), bytes.begin());
 }
 
-void Team::all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) {
+void Team::all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all,
+                            int patience) {
   state_->require_member("all_gather");
   check_bytes("all_gather", mine.size());
+  if (patience < 1)
+    throw Error(Errc::invalid_argument,
+                fmt::format("all_gather: a patience of {}; expected 1 or more", patience));
   if (all.size() != mine.size() * static_cast<std::size_t>(size()))
     throw Error(Errc::invalid_argument,
                 fmt::format("all_gather: the output has {} bytes; {} members with {} bytes each "
@@ -233,7 +237,7 @@ void Team::all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte
                             all.size(), size(), mine.size(),
                             mine.size() * static_cast<std::size_t>(size())));
   const auto parts = state_->exchange(fmt::format("all_gather({} bytes)", mine.size()),
-                                      Bytes(mine.begin(), mine.end()));
+                                      Bytes(mine.begin(), mine.end()), patience);
   auto to = all.begin();
   for (const Contribution& part : parts) {
     if (part.data.size() != mine.size())

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -18,7 +19,7 @@ ProbeRow right_row() {
   ProbeRow row;
   row.operation = "put";
   row.arguments = {{"count", "3"}, {"type", "float"}};
-  row.result.operations = 4;
+  row.result.node_count = 4;
   row.milliseconds = 1.5;
   return row;
 }
@@ -26,7 +27,12 @@ ProbeRow right_row() {
 ProbeRow wrong_row() {
   ProbeRow row;
   row.operation = "get";
-  row.result = {Verdict::wrong_result, "replay 2", "element 3 is 5, not 7", 1, 4};
+  row.as_expected = false;
+  row.result.verdict = Verdict::wrong_result;
+  row.result.step = "replay 2";
+  row.result.reason = "element 3 is 5, not 7";
+  row.result.rank = 1;
+  row.result.node_count = 4;
   return row;
 }
 
@@ -70,16 +76,15 @@ TEST(ProbeReports, AreReadUpToALineThatIsCutOff) {
 }
 
 TEST(ProbeReports, AreTablesForPeople) {
-  EXPECT_EQ(
-      as_table(report_of({right_row(), wrong_row()}, 2)),
-      "backend host, 2 ranks\n"
-      "\n"
-      "operation  arguments           verdict       as expected  in the graph  found\n"
-      "put        count=3 type=float  capturable    yes          4\n"
-      "get                            wrong_result  NO           4             rank 1, replay "
-      "2: element 3 is 5, not 7\n"
-      "\n"
-      "1 of 2 verdicts are not as expected\n");
+  EXPECT_EQ(as_table(report_of({right_row(), wrong_row()}, 2)),
+            "backend host, 2 ranks\n"
+            "\n"
+            "operation  arguments           verdict       as expected  nodes  found\n"
+            "put        count=3 type=float  capturable    yes          4\n"
+            "get                            wrong_result  NO           4      rank 1, replay 2: "
+            "element 3 is 5, not 7\n"
+            "\n"
+            "1 of 2 verdicts are not as expected\n");
   EXPECT_EQ(last_line(as_table(report_of({right_row()}, 1))), "1 of 1 verdicts are as expected\n");
   EXPECT_EQ(last_line(as_table(report_of({right_row()}, 4))),
             "1 of 4 verdicts are as expected; the ranks ended after 1 of 4 cases\n");
@@ -115,7 +120,7 @@ TEST(ProbeCommandLine, ProbesEverything) {
   EXPECT_EQ(json["cases"].size(), cases);
   // Progress, one line per case.
   const std::string last = std::to_string(cases) + " of " + std::to_string(cases);
-  EXPECT_NE(result.error.find(last + ": make_team not_capturable\n"), std::string::npos)
+  EXPECT_NE(result.error.find(last + ": make_team: not_capturable\n"), std::string::npos)
       << result.error;
 }
 
@@ -131,16 +136,26 @@ TEST(ProbeCommandLine, ProbesWhatItIsAskedFor) {
 }
 
 TEST(ProbeCommandLine, LeavesNoFileBehind) {
-  const auto files = [] {
-    int count = 0;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
-      count += entry.path().filename().string().starts_with("iridium-probe-") ? 1 : 0;
-    return count;
-  };
-  const int before = files();
+  const std::filesystem::path folder = testing::TempDir() + "/probe_leaves_nothing";
+  std::filesystem::create_directories(folder);
+  ASSERT_EQ(::setenv("TMPDIR", folder.c_str(), 1), 0);
   EXPECT_EQ(run_command({"probe", "-n", "1", "--op", "allocate"}).status, 0);
-  EXPECT_EQ(files(), before);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove(folder);
+  const CommandResult result = run_command({"probe", "-n", "1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.error.find("TMPDIR names no folder"), std::string::npos) << result.error;
+  ::unsetenv("TMPDIR");
+}
+
+TEST(ProbeCommandLine, NamesTheCaseThatCannotRun) {
+  ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "10M", 1), 0);
+  const CommandResult result = run_command({"probe", "-n", "1", "--op", "put", "--format", "json"});
+  ::unsetenv("IRIDIUM_HEAP_BYTES");
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.error.find("of 3: put bytes="), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("out_of_memory"), std::string::npos) << result.error;
+  EXPECT_EQ(Json::parse(result.output)["complete"], false);
 }
 
 TEST(ProbeCommandLine, RefusesBadInput) {

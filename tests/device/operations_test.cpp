@@ -53,18 +53,32 @@ IR_SCENARIO(registered_operations) {
   std::vector<int> backwards(context.world().ranks().rbegin(), context.world().ranks().rend());
   std::vector<Team> teams = {context.world(), context.make_team(backwards)};
   if (job.size >= 4) teams.push_back(context.make_team({3, 0, 1}));
-  for (const Operation& operation : operations())
-    for (const Team& team : teams)
-      for (const std::string& value : operation.parameters.front().values)
-        run_operation(context, team, operation, {{operation.parameters.front().name, value}});
+  for (const auto* list : {&operations(), &copy_limits()})
+    for (const Operation& operation : *list)
+      for (const Team& team : teams)
+        for (const Arguments& arguments : combinations(operation))
+          run_operation(context, team, operation, arguments);
 }
 TEST_P(OperationTest, AreRightEagerCapturedAndMixed) {
   expect_all_ok(run_ranks(GetParam().kind, "registered_operations", GetParam().size));
 }
 
+TEST(Operations, HaveAllCombinationsOfTheirValues) {
+  Operation operation;
+  EXPECT_EQ(combinations(operation), std::vector<Arguments>{{}});
+  operation.parameters = {{"a", {"1", "2"}}, {"b", {"x", "y", "z"}}};
+  const std::vector<Arguments> all = combinations(operation);
+  EXPECT_EQ(all.size(), 6u);
+  EXPECT_EQ(std::set<Arguments>(all.begin(), all.end()).size(), 6u);
+  EXPECT_EQ(all.front(), (Arguments{{"a", "1"}, {"b", "x"}}));
+}
+
 TEST(Operations, HaveNamesSummariesAndDefaults) {
   std::set<std::string> names;
-  for (const Operation& operation : operations()) {
+  std::vector<Operation> all;
+  for (const auto* list : {&operations(), &copy_limits(), &host_calls()})
+    all.insert(all.end(), list->begin(), list->end());
+  for (const Operation& operation : all) {
     EXPECT_TRUE(names.insert(operation.name).second) << operation.name << " stands twice";
     EXPECT_FALSE(operation.summary.empty());
     for (const Parameter& parameter : operation.parameters) EXPECT_FALSE(parameter.values.empty());
@@ -74,14 +88,19 @@ TEST(Operations, HaveNamesSummariesAndDefaults) {
 
 IR_SCENARIO(arguments_nobody_knows) {
   Context context(job);
-  for (const Operation& operation : operations()) {
-    const auto prepare = [&](const Arguments& arguments) {
-      operation.prepare(context, context.world(), arguments);
-    };
-    require_error(Errc::invalid_argument, {}, [&] { prepare({{"colour", "red"}}); });
-    for (const char* value : {"0", "-1", "many", ""})
-      require_error(Errc::invalid_argument, {}, [&] { prepare({{"count", value}}); });
-  }
+  for (const auto* list : {&operations(), &copy_limits(), &host_calls()})
+    for (const Operation& operation : *list) {
+      const auto prepare = [&](const Arguments& arguments) {
+        operation.prepare(context, context.world(), arguments);
+      };
+      require_error(Errc::invalid_argument, {}, [&] { prepare({{"colour", "red"}}); });
+      for (const Parameter& parameter : operation.parameters)
+        for (const char* value : {"0", "-1", "many", ""})
+          require_error(Errc::invalid_argument, {}, [&] { prepare({{parameter.name, value}}); });
+    }
+  for (const Operation& operation : copy_limits())
+    require_error(Errc::invalid_argument, {},
+                  [&] { operation.prepare(context, context.world(), {{"bytes", "5"}}); });
 }
 TEST(Operations, RefuseArgumentsTheyDoNotKnow) {
   expect_all_ok(run_ranks(RankKind::processes, "arguments_nobody_knows", 1));

@@ -98,8 +98,8 @@ struct LaneLayout {
 class Lane {
  public:
   struct Terms {
-    // What every barrier needs comes first, and is 48 bytes: a kernel's arguments are fetched line
-    // by line, and the first line of 64 bytes has room for so many.
+    // What every barrier needs comes first: a kernel's arguments are fetched line by line, and
+    // begin 16 bytes into the first line of 64.
     Peers peers;
     std::byte* base = nullptr;  ///< of this member's lane
     LaneStatus* status = nullptr;
@@ -146,5 +146,6 @@ class Lane {
 
   Terms terms_;
 };
+static_assert(offsetof(Lane::Terms, status) == 48, "what barriers need ends with the first line");
 
 }  // namespace iridium

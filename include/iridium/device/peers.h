@@ -46,8 +46,9 @@ class Peers {
   IR_DEVICE int rank_at(int place) const {
 #if IR_ON_CUDA
     // Blocks have one dimension, so this is 0, but ptxas does not know, and keeps the rank out of
-    // the uniform registers. What 13.0 generates for moving it there, `@P0 R2UR UR8, R2` right
-    // before `CS2R R2, SRZ`, has given 0 on an H200 (tools/check_sass.py looks for it).
+    // the uniform registers. What 13.0 makes of moving it there, `@P0 R2UR UR8, R2` and `CS2R R2,
+    // SRZ` behind it, left the rank in R2 on an H200, and copies began so many elements late
+    // (tools/check_sass.py looks for such code).
     unsigned zero;
     asm("mov.u32 %0, %%tid.y;" : "=r"(zero));
     place += static_cast<int>(zero);

@@ -147,6 +147,8 @@ class CudaStream final : public detail::StreamImpl {
     check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin_capture");
     recording_ = std::make_shared<CudaGraph>(device_);
     recorder_ = std::this_thread::get_id();
+    error_before_ = cudaPeekAtLastError();
+    cause_ = cudaSuccess;
   }
 
   std::shared_ptr<const detail::GraphImpl> end_capture() override {
@@ -160,10 +162,9 @@ class CudaStream final : public detail::StreamImpl {
       throw Error(Errc::invalid_argument,
                   "end_capture: the capture was begun by another thread, which must end it");
     graph = std::exchange(recording_, nullptr);
-    // What broke the capture has usually left its error behind, unless the caller took it.
-    const cudaError_t last = cudaPeekAtLastError();
+    note_cause();
     const std::string cause =
-        last == cudaSuccess ? "" : fmt::format(" by {}", cudaGetErrorName(last));
+        cause_ == cudaSuccess ? "" : fmt::format(" by {}", cudaGetErrorName(cause_));
     check_cuda(cudaStreamEndCapture(stream_, &graph->graph),
                fmt::format("end_capture: the capture was broken{}", cause));
     check_cuda(cudaGraphInstantiate(&graph->executable, graph->graph, 0),
@@ -227,6 +228,7 @@ class CudaStream final : public detail::StreamImpl {
    public:
     explicit Call(CudaStream& stream) : scope_(stream.device_), lock_(stream.mutex_) {
       stream.throw_failure();
+      stream.note_cause();
       auto& held = stream.held_;
       for (auto entry = held.begin(); entry != held.end();) {
         const bool done = entry->work->reached();
@@ -240,6 +242,13 @@ class CudaStream final : public detail::StreamImpl {
     std::vector<std::shared_ptr<const void>> released_;  ///< freed after the lock
     std::lock_guard<std::mutex> lock_;
   };
+
+  /// What breaks a capture leaves its error behind, unless the caller takes it.
+  void note_cause() {
+    if (!recording_ || cause_ != cudaSuccess) return;
+    const cudaError_t last = cudaPeekAtLastError();
+    if (last != error_before_) cause_ = last;
+  }
 
   struct CaptureInfo {
     cudaGraph_t graph = nullptr;
@@ -339,8 +348,10 @@ class CudaStream final : public detail::StreamImpl {
   cudaStream_t stream_;
   const bool owned_;
   std::mutex mutex_;
-  std::shared_ptr<CudaGraph> recording_;  ///< the capture begun here
-  std::thread::id recorder_;              ///< who began it
+  std::shared_ptr<CudaGraph> recording_;    ///< the capture begun here
+  std::thread::id recorder_;                ///< who began it
+  cudaError_t error_before_ = cudaSuccess;  ///< the thread's last one when it began
+  cudaError_t cause_ = cudaSuccess;         ///< the first new one since
   std::vector<Held> held_;
   std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
   std::vector<std::weak_ptr<Failure>> launched_failures_;  ///< of graphs launched here

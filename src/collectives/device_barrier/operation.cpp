@@ -6,14 +6,13 @@
 namespace iridium {
 namespace {
 
-const Parameter count_parameter = {"count", {"1003", "1"}};
-
 /// Every member writes its own array and, after a barrier, reads everybody's; a second barrier
 /// keeps a fast member's next launch away from them.
 class BarrierCase final : public OperationCase {
  public:
-  BarrierCase(Context& context, const Team& team, std::size_t count)
-      : team_(team), buffers_(context, team, count) {}
+  BarrierCase(Context& context, const Team& team, const Arguments& arguments)
+      : team_(team),
+        buffers_(context, team, count_argument(arguments, witness_count), team.size()) {}
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
 
@@ -28,9 +27,11 @@ class BarrierCase final : public OperationCase {
     device_barrier(stream, team_);
   }
 
+  void launch_alone(StreamRef& stream) override { device_barrier(stream, team_); }
+
   std::string check(std::uint64_t seed) override { return buffers_.check_all(seed); }
 
-  std::size_t bytes() const override { return buffers_.output.bytes(); }
+  std::size_t bytes() const override { return 0; }
 
  private:
   Team team_;
@@ -42,11 +43,8 @@ class BarrierCase final : public OperationCase {
 Operation device_barrier_operation() {
   return {"device_barrier",
           "a barrier between streams: writes before it are seen after it",
-          {count_parameter},
-          [](Context& context, const Team& team, const Arguments& arguments) {
-            return std::make_unique<BarrierCase>(context, team,
-                                                 count_argument(arguments, count_parameter));
-          }};
+          {witness_count},
+          prepare_case<BarrierCase>};
 }
 
 }  // namespace iridium

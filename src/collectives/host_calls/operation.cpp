@@ -10,8 +10,8 @@ using HostCall = std::function<void(Context&, Team&)>;
 
 class HostCallCase final : public OperationCase {
  public:
-  HostCallCase(Context& context, const Team& team, const HostCall& call)
-      : context_(context), team_(team), call_(call) {}
+  HostCallCase(Context& context, const Team& team, HostCall call)
+      : context_(context), team_(team), call_(std::move(call)) {}
 
   void set_inputs(std::uint64_t) override {}
   void launch(StreamRef&) override { call_(context_, team_); }
@@ -21,16 +21,13 @@ class HostCallCase final : public OperationCase {
  private:
   Context& context_;
   Team team_;
-  const HostCall& call_;
+  HostCall call_;
 };
 
 Operation host_call(std::string name, std::string summary, HostCall call) {
   Operation operation;
-  operation.prepare = [name, call = std::move(call)](Context& context, const Team& team,
-                                                     const Arguments& arguments) {
-    if (!arguments.empty())
-      throw Error(Errc::invalid_argument,
-                  name + " has no parameter '" + arguments.begin()->first + "'");
+  operation.prepare = [call = std::move(call)](Context& context, const Team& team,
+                                               const Arguments&) {
     return std::make_unique<HostCallCase>(context, team, call);
   };
   operation.name = std::move(name);

@@ -11,8 +11,8 @@ namespace {
 /// done.
 class RingCase : public OperationCase {
  public:
-  RingCase(Context& context, const Team& team, std::size_t count)
-      : team_(team), buffers_(context, team, count) {}
+  RingCase(Context& context, const Team& team, const Arguments& arguments)
+      : team_(team), buffers_(context, team, number_argument(arguments), 1) {}
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
   std::string check(std::uint64_t seed) override { return buffers_.check(seed, {previous()}); }
@@ -32,9 +32,12 @@ class PutCase final : public RingCase {
 
   void launch(StreamRef& stream) override {
     device_barrier(stream, team_);
-    put(stream, team_, buffers_.shared.data(), buffers_.input.data(), buffers_.bytes(), next());
+    launch_alone(stream);
     device_barrier(stream, team_);
     stream.copy(buffers_.output.data(), buffers_.shared.data(), buffers_.bytes());
+  }
+  void launch_alone(StreamRef& stream) override {
+    put(stream, team_, buffers_.shared.data(), buffers_.input.data(), buffers_.bytes(), next());
   }
 };
 
@@ -45,9 +48,12 @@ class GetCase final : public RingCase {
   void launch(StreamRef& stream) override {
     stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
     device_barrier(stream, team_);
+    launch_alone(stream);
+    device_barrier(stream, team_);
+  }
+  void launch_alone(StreamRef& stream) override {
     get(stream, team_, buffers_.output.data(), buffers_.shared.data(), buffers_.bytes(),
         previous());
-    device_barrier(stream, team_);
   }
 };
 
@@ -56,11 +62,11 @@ class GetCase final : public RingCase {
 std::vector<Operation> remote_memory_operations() {
   return {{"put",
            "every member writes its numbers to the next one of a ring",
-           {message_count},
+           {message_bytes},
            prepare_case<PutCase>},
           {"get",
            "every member reads the numbers of the one before it in a ring",
-           {message_count},
+           {message_bytes},
            prepare_case<GetCase>}};
 }
 

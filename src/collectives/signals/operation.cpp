@@ -20,26 +20,38 @@ SymmetricArray<std::uint32_t> make_flags(Context& context, std::size_t count) {
 /// signal back allows the next launch.
 class RingCase final : public OperationCase {
  public:
-  RingCase(Context& context, const Team& team, std::size_t count)
-      : team_(team), buffers_(context, team, count), flags_(make_flags(context, 2)) {}
+  RingCase(Context& context, const Team& team, const Arguments& arguments)
+      : team_(team),
+        buffers_(context, team, number_argument(arguments), 1),
+        flags_(make_flags(context, 2)) {}
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
 
   void launch(StreamRef& stream) override {
-    std::uint32_t* const arrived = flags_.data();
-    std::uint32_t* const taken = flags_.data() + 1;
-    put_signal(stream, team_, buffers_.shared.data(), buffers_.input.data(), buffers_.bytes(),
-               next(), arrived, 1, SignalOp::add);
-    wait(stream, team_, arrived, 1, {.consume = true, .from = previous()});
+    send(stream);
     stream.copy(buffers_.output.data(), buffers_.shared.data(), buffers_.bytes());
-    signal(stream, team_, taken, previous(), 1, SignalOp::add);
-    wait(stream, team_, taken, 1, {.consume = true, .from = next()});
+    answer(stream);
+  }
+  void launch_alone(StreamRef& stream) override {
+    send(stream);
+    answer(stream);
   }
 
   std::string check(std::uint64_t seed) override { return buffers_.check(seed, {previous()}); }
   std::size_t bytes() const override { return buffers_.bytes(); }
 
  private:
+  void send(StreamRef& stream) {
+    std::uint32_t* const arrived = flags_.data();
+    put_signal(stream, team_, buffers_.shared.data(), buffers_.input.data(), buffers_.bytes(),
+               next(), arrived, 1, SignalOp::add);
+    wait(stream, team_, arrived, 1, {.consume = true, .from = previous()});
+  }
+  void answer(StreamRef& stream) {
+    std::uint32_t* const taken = flags_.data() + 1;
+    signal(stream, team_, taken, previous(), 1, SignalOp::add);
+    wait(stream, team_, taken, 1, {.consume = true, .from = next()});
+  }
   int next() const { return (team_.rank() + 1) % team_.size(); }
   int previous() const { return (team_.rank() + team_.size() - 1) % team_.size(); }
 
@@ -52,28 +64,31 @@ class RingCase final : public OperationCase {
 /// it has.
 class AllCase final : public OperationCase {
  public:
-  AllCase(Context& context, const Team& team, std::size_t count)
+  AllCase(Context& context, const Team& team, const Arguments& arguments)
       : team_(team),
-        buffers_(context, team, count),
+        buffers_(context, team, count_argument(arguments, witness_count), team.size()),
         flags_(make_flags(context, 2 * static_cast<std::size_t>(team.size()))) {}
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
 
   void launch(StreamRef& stream) override {
-    std::uint32_t* const ready = flags_.data();
     std::uint32_t* const done = flags_.data() + team_.size();
     stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
-    signal_all(stream, team_, ready, 1, SignalOp::add);
-    wait_all(stream, team_, ready, 1, {.consume = true});
+    launch_alone(stream);
     for (std::size_t place = 0; place < team_.ranks().size(); ++place)
       stream.copy(buffers_.output.data() + place * buffers_.count(),
                   buffers_.shared.at(team_.ranks()[place]), buffers_.bytes());
     signal_all(stream, team_, done, 1, SignalOp::add);
     wait_all(stream, team_, done, 1, {.consume = true});
   }
+  void launch_alone(StreamRef& stream) override {
+    std::uint32_t* const ready = flags_.data();
+    signal_all(stream, team_, ready, 1, SignalOp::add);
+    wait_all(stream, team_, ready, 1, {.consume = true});
+  }
 
   std::string check(std::uint64_t seed) override { return buffers_.check_all(seed); }
-  std::size_t bytes() const override { return buffers_.output.bytes(); }
+  std::size_t bytes() const override { return 0; }
 
  private:
   Team team_;
@@ -86,11 +101,11 @@ class AllCase final : public OperationCase {
 std::vector<Operation> signal_operations() {
   return {{"put_signal",
            "data, then a signal, to the next member of a ring; signal and wait back",
-           {message_count},
+           {message_bytes},
            prepare_case<RingCase>},
           {"signal_all",
            "every member signals all others and waits for all",
-           {message_count},
+           {witness_count},
            prepare_case<AllCase>}};
 }
 

@@ -202,8 +202,8 @@ class CallsCuda final : public CopyOperation {
   CallsCuda(Context& context, std::function<void()> call)
       : CopyOperation(context), call_(std::move(call)) {}
   void launch(StreamRef& stream) override {
-    CopyOperation::launch(stream);
     call_();
+    CopyOperation::launch(stream);
   }
 
  private:
@@ -213,6 +213,7 @@ class CallsCuda final : public CopyOperation {
 void expect_broken(const ProbeResult& result, const std::string& cause) {
   EXPECT_EQ(name(result.verdict), name(Verdict::not_capturable));
   EXPECT_EQ(result.step, "capture");
+  EXPECT_TRUE(result.broke_capture);
   for (const std::string& part : {std::string("cudaErrorStreamCaptureInvalidated"), cause})
     EXPECT_NE(result.reason.find(part), std::string::npos) << result.reason;
 }

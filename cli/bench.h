@@ -1,0 +1,67 @@
+// `iridium bench`: measures operations, beside others, and checks every result.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/bench_results.h"
+#include "cli/run.h"
+#include "iridium/context.h"
+#include "iridium/operations.h"
+
+namespace CLI {
+class App;
+}
+
+namespace iridium::cli {
+
+/// What `iridium bench` is asked to do.
+struct BenchCommand {
+  RunOptions job = {};                       ///< backend, timeout
+  std::string ranks = {};                    ///< "2,4,8"
+  std::vector<std::string> operations = {};  ///< by name
+  std::string bytes = "4K:64M";              ///< of operations with a payload
+  std::vector<std::string> settings = {};    ///< "blocks=8,16"
+  std::vector<std::string> baselines = {"memory_copy", "copy_kernel"};
+  int samples = 15;
+  double sample_milliseconds = 20;
+  std::string format = "table";           ///< "table", "json" or "csv"
+  std::string out = {};                   ///< file for the JSON
+  std::vector<std::string> compare = {};  ///< two files to compare instead of measuring
+  double threshold = 0.05;                ///< what a comparison tolerates
+  std::string rows = {};  ///< set on a rank: the file to which rank 0 writes what it finds
+};
+
+/// What takes turns: contenders that do the same thing to as many bytes.
+struct BenchHeat {
+  struct Entry {
+    std::string contender;
+    const Operation* operation = nullptr;
+    Arguments arguments = {};
+  };
+
+  std::string operation;
+  std::size_t bytes = 0;  ///< 0 for operations without payload
+  std::vector<Entry> entries = {};
+};
+
+/// Adds the subcommand to `app`; the parser fills `command`.
+CLI::App* add_bench(CLI::App& app, BenchCommand& command);
+
+/// What is to be measured. Throws `invalid_argument` for what cannot be.
+std::vector<BenchHeat> plan(const BenchCommand& command);
+
+/// Measures or compares, prints what came out, and returns the status to exit with: 0 when every
+/// figure that was asked for is there, or the comparison has found no regression.
+int bench(const BenchCommand& command);
+
+/// What every rank of a job does.
+int bench_as_rank(const BenchCommand& command);
+
+/// Measures the heat's contenders in turns: two figures each, one of replays and one of eager
+/// calls. Collective over the world.
+std::vector<BenchFigure> run_heat(Context& context, StreamRef& stream, const BenchHeat& heat,
+                                  const BenchCommand& command);
+
+}  // namespace iridium::cli

@@ -1,0 +1,69 @@
+#include "cli/bench_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "iridium/info.h"
+
+namespace iridium::cli {
+namespace {
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.size(), line.find(':') + 2));
+  return "";
+}
+
+/// Of NVIDIA's kernel module.
+std::string driver_version() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  std::istringstream words(line);
+  for (std::string word; words >> word;)
+    if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) != 0) return word;
+  return "";
+}
+
+/// "NVIDIA H200" as "h200".
+std::string folder_name(const std::string& device) {
+  std::string name;
+  for (const char letter : device) {
+    const auto byte = static_cast<unsigned char>(letter);
+    name += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-';
+  }
+  return name.starts_with("nvidia-") ? name.substr(7) : name;
+}
+
+}  // namespace
+
+BenchMachine this_machine() {
+  BenchMachine machine;
+  machine.cpu = cpu_model();
+  machine.cores = static_cast<int>(std::thread::hardware_concurrency());
+  machine.name = fmt::format("cpu-{}-cores", machine.cores);
+  return machine;
+}
+
+void describe_device(BenchMachine& machine, const std::string& backend) {
+  if (backend != "cuda") return;
+  for (const BackendInfo& info : describe_backends()) {
+    if (info.kind != BackendKind::cuda || info.devices.empty()) continue;
+    machine.device = info.devices[0].name;
+    machine.name = folder_name(machine.device);
+    machine.driver = driver_version();
+  }
+}
+
+std::string commit() {
+  return IRIDIUM_COMMIT;
+}
+
+}  // namespace iridium::cli

@@ -1,0 +1,76 @@
+// Figures of `iridium bench`: what they say, and the file that holds them (docs/benchmarks.md).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace iridium::cli {
+
+/// How one contender did one thing.
+struct BenchFigure {
+  std::string operation;
+  std::string contender = "iridium";  ///< or who else was measured
+  std::string algorithm = {};         ///< empty where there is one only
+  std::string dtype = {};             ///< empty where it does not matter
+  std::string mode = "graph";         ///< "graph" or "eager"
+  int ranks = 0;
+  std::size_t bytes = 0;  ///< payload of a call on one rank
+  int blocks = 0;         ///< 0: as the operation chooses
+
+  /// Why there are no numbers below: not tried, or tried and wrong. One at the most is set.
+  std::string skipped = {};
+  std::string failed = {};
+
+  std::size_t samples = 0;
+  std::size_t calls = 0;  ///< per sample
+  // Microseconds per call.
+  double median_us = 0;
+  double p10_us = 0;
+  double p90_us = 0;
+  // 10^9 bytes per second; 0 where there is no payload.
+  double algorithm_gbps = 0;
+  double bus_gbps = 0;
+  double copy_share = 0;  ///< of the bandwidth of a plain copy of as many bytes; 0 where unknown
+
+  bool has_numbers() const { return skipped.empty() && failed.empty(); }
+};
+
+/// Where figures were taken.
+struct BenchMachine {
+  std::string name;    ///< a word for folders and tables: "h200", "cpu-2-cores"
+  std::string cpu;     ///< model
+  int cores = 0;       ///< of the CPU
+  std::string device;  ///< model of the GPU, where one was used
+  std::string driver;  ///< its version
+};
+
+/// What one run of the command found.
+struct BenchRun {
+  std::string version;  ///< of Iridium
+  std::string commit;   ///< that it was built from, where known
+  std::string command;  ///< that was given
+  BenchMachine machine;
+  bool complete = false;  ///< nothing was cut short
+  std::vector<BenchFigure> figures;
+};
+
+/// The file's text.
+std::string as_json(const BenchRun& run);
+/// Throws `invalid_argument`, naming `path`, for text that is cut off, of another version, or not a
+/// file of figures.
+BenchRun run_from_json(const std::string& text, const std::string& path);
+/// Reads the file; throws `system` when that fails, and like `run_from_json`.
+BenchRun read_run(const std::string& path);
+
+/// A figure on its way from a rank to the command.
+std::string as_line(const BenchFigure& figure);
+BenchFigure figure_from_line(const std::string& line);
+
+/// One line per figure, with a heading.
+std::string as_csv(const BenchRun& run);
+/// For people.
+std::string as_table(const BenchRun& run);
+
+}  // namespace iridium::cli

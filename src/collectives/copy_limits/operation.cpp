@@ -1,0 +1,66 @@
+#include "collectives/copy_limits/operation.h"
+
+#include "collectives/case_buffers.h"
+#include "collectives/copy_limits/launch.h"
+
+namespace iridium {
+namespace {
+
+const Parameter blocks_parameter = {"blocks", {"132", "1"}};
+
+/// output = input, on this rank.
+class CopyCase : public OperationCase {
+ public:
+  CopyCase(Context& context, const Team& team, const Arguments& arguments)
+      : place_(team.is_member() ? team.rank() : -1),
+        buffers_(context, team, number_argument(arguments), 1) {}
+
+  void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
+  std::string check(std::uint64_t seed) override { return buffers_.check(seed, {place_}); }
+  std::size_t bytes() const override { return buffers_.bytes(); }
+
+ protected:
+  int place_;
+  CaseBuffers buffers_;
+};
+
+class MemoryCopyCase final : public CopyCase {
+ public:
+  using CopyCase::CopyCase;
+
+  void launch(StreamRef& stream) override {
+    stream.copy(buffers_.output.data(), buffers_.input.data(), buffers_.bytes());
+  }
+};
+
+class CopyKernelCase final : public CopyCase {
+ public:
+  CopyKernelCase(Context& context, const Team& team, const Arguments& arguments)
+      : CopyCase(context, team, arguments),
+        context_(context),
+        blocks_(static_cast<int>(count_argument(arguments, blocks_parameter))) {}
+
+  void launch(StreamRef& stream) override {
+    launch_plain_copy(context_, stream, buffers_.output.data(), buffers_.input.data(),
+                      buffers_.count(), blocks_);
+  }
+
+ private:
+  const Context& context_;
+  int blocks_;
+};
+
+}  // namespace
+
+std::vector<Operation> copy_limit_operations() {
+  return {{"copy_kernel",
+           "a kernel copies this rank's numbers",
+           {message_bytes, blocks_parameter},
+           prepare_case<CopyKernelCase>},
+          {"memory_copy",
+           "the stream copies this rank's numbers",
+           {message_bytes},
+           prepare_case<MemoryCopyCase>}};
+}
+
+}  // namespace iridium

@@ -1,0 +1,249 @@
+#include "cli/bench.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/progress.h"
+#include "command.h"
+#include "iridium/bootstrap.h"
+#include "iridium/device_barrier.h"
+
+namespace iridium::cli {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+/// Quick, and as right as any.
+Words quick(Words arguments) {
+  for (const char* word : {"--samples", "7", "--sample-time", "0.2"}) arguments.push_back(word);
+  return arguments;
+}
+
+std::string temporary(const std::string& name) {
+  return (std::filesystem::path(testing::TempDir()) / name).string();
+}
+
+BenchCommand command_for(Words operations) {
+  BenchCommand command;
+  command.operations = std::move(operations);
+  command.bytes = "1K,4K";
+  command.samples = 7;
+  command.sample_milliseconds = 0.2;
+  return command;
+}
+
+TEST(BenchPlan, HasAHeatPerSizeWithItsBaselines) {
+  const std::vector<BenchHeat> heats = plan(command_for({"put", "device_barrier"}));
+  ASSERT_EQ(heats.size(), 3u);
+  EXPECT_EQ(heats[1].bytes, 4096u);
+  ASSERT_EQ(heats[1].entries.size(), 3u);
+  EXPECT_EQ(heats[1].entries[0].contender, "iridium");
+  EXPECT_EQ(heats[1].entries[0].arguments, (Arguments{{"bytes", "4096"}}));
+  EXPECT_EQ(heats[1].entries[1].contender, "memory_copy");
+  EXPECT_EQ(heats[2].operation, "device_barrier");
+  EXPECT_EQ(heats[2].bytes, 0u);
+  ASSERT_EQ(heats[2].entries.size(), 1u);
+  EXPECT_EQ(heats[2].entries[0].arguments, Arguments{});
+}
+
+TEST(BenchPlan, TakesSettings) {
+  BenchCommand command = command_for({"put"});
+  command.settings = {"blocks=8,16"};
+  const std::vector<BenchHeat> heats = plan(command);
+  ASSERT_EQ(heats[0].entries.size(), 4u);
+  EXPECT_EQ(heats[0].entries[2].arguments, (Arguments{{"bytes", "1024"}, {"blocks", "8"}}));
+  EXPECT_EQ(heats[0].entries[3].arguments, (Arguments{{"bytes", "1024"}, {"blocks", "16"}}));
+  for (const char* bad : {"colour=red", "blocks", "blocks=", "=8", "bytes=4"}) {
+    command.settings = {bad};
+    EXPECT_THROW(plan(command), Error) << bad;
+  }
+}
+
+/// Runs the heat on three ranks, which are threads; rank 0's figures.
+std::vector<BenchFigure> run_planted(const Operation& operation) {
+  const BenchHeat heat = {"planted", 0, {{"iridium", &operation, {}}}};
+  std::vector<BenchFigure> figures;
+  const ContextOptions options = {.backend = BackendKind::host,
+                                  .heap_bytes = std::size_t{128} << 20,
+                                  .timeout = std::chrono::milliseconds(1500)};
+  spawn(3, options, [&](Context& context) {
+    Stream stream = context.make_stream();
+    std::vector<BenchFigure> mine = run_heat(context, stream, heat, command_for({}));
+    if (context.rank() == 0) figures = std::move(mine);
+    // The run goes on.
+    context.barrier();
+  });
+  return figures;
+}
+
+/// A barrier, and what a derived one does wrong.
+class PlantedCase : public OperationCase {
+ public:
+  explicit PlantedCase(const Team& team) : team_(team) {}
+  void set_inputs(std::uint64_t) override {}
+  void launch(StreamRef& stream) override { device_barrier(stream, team_); }
+  std::string check(std::uint64_t) override { return {}; }
+  std::size_t bytes() const override { return 0; }
+
+ protected:
+  Team team_;
+};
+
+template <class Case>
+Operation planted() {
+  Operation operation;
+  operation.name = "planted";
+  operation.prepare = [](Context&, const Team& team, const Arguments&) {
+    return std::make_unique<Case>(team);
+  };
+  return operation;
+}
+
+TEST(BenchHeats, HaveTwoFiguresPerContender) {
+  const std::vector<BenchFigure> figures = run_planted(planted<PlantedCase>());
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(figures[0].mode, "graph");
+  EXPECT_EQ(figures[1].mode, "eager");
+  for (const BenchFigure& figure : figures) {
+    EXPECT_TRUE(figure.has_numbers()) << figure.failed;
+    EXPECT_EQ(figure.ranks, 3);
+    EXPECT_EQ(figure.samples, 7u);
+    EXPECT_GT(figure.p10_us, 0);
+    EXPECT_LE(figure.p10_us, figure.median_us);
+    EXPECT_LE(figure.median_us, figure.p90_us);
+  }
+}
+
+class WrongCase final : public PlantedCase {
+ public:
+  using PlantedCase::PlantedCase;
+  std::string check(std::uint64_t) override {
+    return team_.rank() == 1 ? "element 3 is 5, not 7" : "";
+  }
+};
+TEST(BenchHeats, HaveNoNumberForAWrongResult) {
+  const std::vector<BenchFigure> figures = run_planted(planted<WrongCase>());
+  ASSERT_EQ(figures.size(), 2u);
+  for (const BenchFigure& figure : figures) {
+    EXPECT_NE(figure.failed.find("wrong_result at eager call: element 3 is 5, not 7"),
+              std::string::npos)
+        << figure.failed;
+    EXPECT_EQ(figure.median_us, 0);
+  }
+}
+
+/// Right as long as nobody measures.
+class SpoiledCase final : public PlantedCase {
+ public:
+  using PlantedCase::PlantedCase;
+  void launch_alone(StreamRef& stream) override {
+    spoiled_ = true;
+    PlantedCase::launch(stream);
+  }
+  std::string check(std::uint64_t) override { return spoiled_ ? "spoiled" : ""; }
+
+ private:
+  bool spoiled_ = false;
+};
+TEST(BenchHeats, AreCheckedAfterTheMeasurementToo) {
+  const std::vector<BenchFigure> figures = run_planted(planted<SpoiledCase>());
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_NE(figures[0].failed.find("wrong result after the measurement: spoiled"),
+            std::string::npos)
+      << figures[0].failed;
+}
+
+/// One rank stays away once it is measured.
+class HangingCase final : public PlantedCase {
+ public:
+  using PlantedCase::PlantedCase;
+  void launch_alone(StreamRef& stream) override {
+    if (team_.rank() != 2) PlantedCase::launch(stream);
+  }
+};
+TEST(BenchHeats, EndInTimeWhenARankHangs) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<BenchFigure> figures = run_planted(planted<HangingCase>());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_NE(figures[0].failed.find("timeout"), std::string::npos) << figures[0].failed;
+  EXPECT_NE(figures[0].failed.find("rank 2"), std::string::npos) << figures[0].failed;
+}
+
+TEST(BenchCommandLine, MeasuresOnOneAndThreeRanks) {
+  const std::string path = temporary("bench_figures.json");
+  const CommandResult result = run_command(
+      quick({"bench", "put", "device_barrier", "-n", "1,3", "--bytes", "1K,4K", "--out", path}));
+  EXPECT_EQ(result.status, 0) << result.error;
+  EXPECT_NE(result.output.find("device_barrier"), std::string::npos) << result.output;
+  const BenchRun run = read_run(path);
+  EXPECT_TRUE(run.complete);
+  EXPECT_EQ(run.machine.device, "");
+  EXPECT_GT(run.machine.cores, 0);
+  // Two sizes with three contenders, and the barrier; both modes, both numbers of ranks.
+  EXPECT_EQ(run.figures.size(), (2u * 3 + 1) * 2 * 2);
+  for (const BenchFigure& figure : run.figures) {
+    EXPECT_TRUE(figure.has_numbers()) << figure.failed;
+    EXPECT_EQ(figure.copy_share > 0, figure.bytes > 0);
+  }
+  EXPECT_NE(result.error.find("28 of 28 figures\n"), std::string::npos) << result.error;
+
+  const CommandResult same = run_command({"bench", "--compare", path, path});
+  EXPECT_EQ(same.status, 0) << same.output;
+  std::filesystem::remove(path);
+}
+
+TEST(BenchCommandLine, PrintsJsonAndCsv) {
+  const CommandResult json =
+      run_command(quick({"bench", "signal_all", "-n", "2", "--format", "json"}));
+  EXPECT_EQ(json.status, 0) << json.error;
+  EXPECT_EQ(Json::parse(json.output)["figures"].size(), 2u);
+  const CommandResult csv = run_command(
+      quick({"bench", "get", "-n", "2", "--bytes", "4K", "--format", "csv", "--no-baseline"}));
+  EXPECT_EQ(csv.status, 0) << csv.error;
+  EXPECT_EQ(std::ranges::count(csv.output, '\n'), 3);
+}
+
+TEST(BenchCommandLine, RefusesBadInput) {
+  const auto expect_refused = [](const Words& arguments, const std::string& reason) {
+    const CommandResult result = run_command(arguments);
+    EXPECT_NE(result.status, 0);
+    EXPECT_NE(result.error.find(reason), std::string::npos) << result.error;
+  };
+  expect_refused({"bench", "-n", "2"}, "no operation is given; there are device_barrier");
+  expect_refused({"bench", "put"}, "-n 4, or -n 2,4,8");
+  expect_refused({"bench", "putt", "-n", "2"}, "there is no operation 'putt'; did you mean put");
+  expect_refused({"bench", "xyzzy", "-n", "2"}, "there are device_barrier, get");
+  expect_refused({"bench", "put", "-n", "0"}, "'0' is not a number from 1 to");
+  expect_refused({"bench", "put", "-n", "2", "--bytes", "64K:4K"}, "ends before it begins");
+  expect_refused({"bench", "put", "-n", "2", "--bytes", ""}, "is not a size");
+  expect_refused({"bench", "put", "-n", "2", "--baseline", "copy"}, "there is no baseline 'copy'");
+  expect_refused({"bench", "put", "-n", "2", "--out", "/nowhere/f.json"},
+                 "cannot write to /nowhere/f.json");
+  expect_refused({"bench", "put", "-n", "2", "--samples", "3"}, "--samples");
+}
+
+TEST(BenchCommandLine, RefusesFilesItCannotCompare) {
+  const std::string path = temporary("bench_cut.json");
+  std::ofstream(path) << "{\"schema\": 1, ";
+  const CommandResult result = run_command({"bench", "--compare", path, path});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.error.find(path + " is cut off"), std::string::npos) << result.error;
+  std::filesystem::remove(path);
+  EXPECT_EQ(run_command({"bench", "--compare", path, path}).status, 1);
+}
+
+TEST(Progress, SaysWhatIsLeft) {
+  using Seconds = std::chrono::duration<double>;
+  EXPECT_EQ(progress_text("figures", 0, 4, Seconds(0)), "0 of 4 figures");
+  EXPECT_EQ(progress_text("figures", 1, 4, Seconds(10)), "1 of 4 figures, about 30 s left");
+  EXPECT_EQ(progress_text("figures", 1, 100, Seconds(10)), "1 of 100 figures, about 16 min left");
+  EXPECT_EQ(progress_text("figures", 4, 4, Seconds(10)), "4 of 4 figures");
+}
+
+}  // namespace
+}  // namespace iridium::cli

@@ -1,0 +1,404 @@
+#!/usr/bin/env python3
+"""Makes the page of measured figures, and its plots, from the files of `iridium bench` (docs/benchmarks.md).
+
+Reads bench*.json in every folder of --results, one folder per machine. A file that is not as the schema says ends
+the program with status 1 and a message that names file and field; then nothing is written.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import sys
+
+import svg_plot
+from project_files import ROOT
+
+SCHEMA, KIND = 1, "iridium bench"
+MARK = "made by tools/performance_page.py"
+MODES = {"graph": "Per call of a replayed graph", "eager": "Per call that the host submits"}
+CONTENDERS = ("iridium", "torch", "openmpi", "memory_copy", "copy_kernel")
+NUMBERS = ("samples", "calls", "median_us", "p10_us", "p90_us", "algorithm_gbps", "bus_gbps", "copy_share")
+PLOTTED_SIZES = 3
+
+HEAD = f"# Performance\n\n<!-- {MARK}: do not edit -->\n"
+NOTHING = "There are no result files yet.\n"
+INTRODUCTION = (
+    "The figures were made by `make bench`, and every number was checked in the same run: a wrong result has a dash "
+    "and no number. [benchmarks.md](benchmarks.md) says what was measured and how, and what the fields of the "
+    "[result files](../bench/results/) mean.\n\n"
+    "Cells have the median time of a call in microseconds and, where there is payload, payload by time in GB/s (10⁹ "
+    "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold. "
+    "Plots have a light band from the 10th to the 90th percentile.\n"
+)
+
+
+class ResultError(Exception):
+    """A file that cannot be used, and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    operation: str
+    contender: str
+    algorithm: str
+    dtype: str
+    mode: str
+    ranks: int
+    bytes: int
+    blocks: int
+    reason: str = ""  # Why there are no numbers below.
+    median_us: float = 0
+    p10_us: float = 0
+    p90_us: float = 0
+    gbps: float = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    path: pathlib.Path
+    facts: str
+    complete: bool
+    figures: list[Figure]
+
+
+class Fields:
+    """One JSON object, checked field by field."""
+
+    def __init__(self, path, prefix, values):
+        self.path, self.prefix, self.values = path, prefix, values
+        if not isinstance(values, dict):
+            raise ResultError(f"{path}: {prefix.rstrip('.') or 'the file'} must be an object")
+
+    def fail(self, name, why):
+        raise ResultError(f"{self.path}: {self.prefix}{name} {why}")
+
+    def take(self, name, kinds, words):
+        if name not in self.values:
+            self.fail(name, "is missing")
+        value = self.values[name]
+        if type(value) not in kinds:
+            self.fail(name, f"must be {words}, not {json.dumps(value)[:60]}")
+        return value
+
+    def text(self, name, empty=True):
+        value = self.take(name, (str,), "text")
+        if not value.isprintable() or not (value or empty):
+            self.fail(name, f"must be {'' if empty else 'some '}printable text, not {json.dumps(value)[:60]}")
+        return value
+
+    def number(self, name, kinds=(int, float), least=0.0):
+        value = self.take(name, kinds, "a number" if float in kinds else "a whole number")
+        if not least <= value < 2**63:
+            self.fail(name, f"must be from {least:g} to 2^63, not {value}")
+        return value
+
+    def whole(self, name, least=0):
+        return self.number(name, (int,), least)
+
+    def reason(self):
+        """Of a figure without numbers."""
+        given = [name for name in ("skipped", "failed") if name in self.values and self.take(name, (str,), "text")]
+        if len(given) == 2:
+            self.fail("failed", "cannot be there beside skipped")
+        for name in NUMBERS if given else ():
+            if name in self.values:
+                self.fail(name, f"cannot be there beside {given[0]}")
+        return f"{given[0]}: {self.values[given[0]]}" if given else ""
+
+
+def figure_from(fields):
+    mode = fields.text("mode")
+    if mode not in MODES:
+        fields.fail("mode", f"must be {' or '.join(MODES)}, not {json.dumps(mode)}")
+    names = [fields.text("operation", False), fields.text("contender", False), fields.text("algorithm")]
+    counts = [fields.whole("ranks", 1), fields.whole("bytes"), fields.whole("blocks")]
+    identity = (*names, fields.text("dtype"), mode, *counts)
+    if reason := fields.reason():
+        return Figure(*identity, reason)
+    fields.whole("samples", 1)
+    fields.whole("calls", 1)
+    low, median, high = (fields.number(name, least=1e-6) for name in ("p10_us", "median_us", "p90_us"))
+    if not low <= median <= high:
+        fields.fail("median_us", f"must lie between p10_us and p90_us, not {low}, {median}, {high}")
+    fields.number("bus_gbps")
+    fields.number("copy_share")
+    return Figure(*identity, "", median, low, high, fields.number("algorithm_gbps"))
+
+
+def refuse_constant(name):
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def read_run(path):
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse_constant)
+    except OSError as error:
+        raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ResultError(f"{path}: cut off, or not JSON: {error}") from error
+    fields = Fields(path, "", values)
+    if (schema := fields.take("schema", (int,), "a whole number")) != SCHEMA:
+        fields.fail("schema", f"is {schema}, and only {SCHEMA} can be read")
+    if (kind := fields.text("kind")) != KIND:
+        fields.fail("kind", f"must be {json.dumps(KIND)}, not {json.dumps(kind)}")
+    fields.take("command", (str,), "text")
+    facts = machine_facts(fields, Fields(path, "machine.", fields.take("machine", (dict,), "an object")))
+    complete = fields.take("complete", (bool,), "true or false")
+    figures = fields.take("figures", (list,), "a list")
+    figures = [figure_from(Fields(path, f"figures[{i}].", figure)) for i, figure in enumerate(figures)]
+    return Run(path, facts, complete, figures)
+
+
+def machine_facts(fields, machine):
+    machine.text("name", False)
+    cpu, device, driver = (machine.text(name) for name in ("cpu", "device", "driver"))
+    cores = f"{machine.whole('cores')} cores"
+    facts = [device, f"driver {driver}" if driver else ""] if device else [cpu, cores]
+    version, commit = fields.text("version"), fields.text("commit")
+    facts += [f"Iridium {version}", f"commit {commit}" if commit else "commit not known"]
+    return ", ".join(fact for fact in facts if fact)
+
+
+def read_machines(folder):
+    """Runs by machine, in order of their names."""
+    if not folder.is_dir():
+        raise ResultError(f"{folder}: is not a folder")
+    machines, seen = {}, {}
+    for path in sorted(folder.glob("*/bench*.json")):
+        run = read_run(path)
+        for i, figure in enumerate(run.figures):
+            key, place = (path.parent, dataclasses.astuple(figure)[:8]), f"{path}: figures[{i}]"
+            if key in seen:
+                raise ResultError(f"{place} is the same as {seen[key]}")
+            seen[key] = place
+        machines.setdefault(path.parent.name, []).append(run)
+    return machines
+
+
+def words(text):
+    """On one line, and without Markdown's marks."""
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return re.sub(r"([\\*`<\[|])", r"\\\1", " ".join(text.split()))
+
+
+def digits(value):
+    """Three that count, every one before the point, and three behind it at the most."""
+    if value < 0.001:
+        return "<0.001"
+    exponent = int(f"{value:.2e}".split("e")[1])
+    return f"{value:.{min(3, max(0, 2 - exponent))}f}"
+
+
+def ranks_of(count):
+    return f"{count} rank{'' if count == 1 else 's'}"
+
+
+def order(figure):
+    """Iridium first, others as the documentation names them, unknown ones at the end."""
+    known = [*CONTENDERS, figure.contender].index(figure.contender)
+    return known, figure.contender, figure.algorithm
+
+
+def column_of(figure):
+    return figure.ranks, *order(figure)
+
+
+def row_of(figure):
+    return figure.bytes, figure.dtype, figure.blocks
+
+
+def best_of(figures):
+    """By row and ranks: the shortest time, where there is something to compare it with."""
+    times = {}
+    for figure in figures:
+        if not figure.reason:
+            times.setdefault((row_of(figure), figure.ranks), []).append(figure.median_us)
+    return {group: min(found) for group, found in times.items() if len(found) > 1}
+
+
+def cell(figure, best, notes):
+    if figure is None:
+        return ""
+    if figure.reason:
+        return f"–<sup>{notes.setdefault(words(figure.reason), len(notes) + 1)}</sup>"
+    text = digits(figure.median_us)
+    if figure.bytes and figure.gbps:
+        text += f" / {digits(figure.gbps)}"
+    return f"**{text}**" if figure.median_us == best.get((row_of(figure), figure.ranks)) else text
+
+
+def table(figures):
+    """Lines of a table and of its notes."""
+    columns, rows = sorted(set(map(column_of, figures))), sorted(set(map(row_of, figures)))
+    several_dtypes = len({figure.dtype for figure in figures}) > 1
+    several_blocks = any(figure.blocks for figure in figures)
+    cells = {(row_of(figure), column_of(figure)): figure for figure in figures}
+    best, notes = best_of(figures), {}
+
+    def line(size, dtype, blocks, values):
+        chosen = [size] + [dtype] * several_dtypes + [blocks] * several_blocks
+        return "| " + " | ".join(chosen + values) + " |"
+
+    heads = [words(f"{ranks_of(ranks)}, {contender} {algorithm}") for ranks, _, contender, algorithm in columns]
+    yield line("bytes", "dtype", "blocks", heads)
+    yield line("---", "---", "---", ["---"] * len(columns))
+    for row in rows:
+        size, dtype, blocks = row
+        values = [cell(cells.get((row, column)), best, notes) for column in columns]
+        yield line(svg_plot.human_size(size), words(dtype), str(blocks) if blocks else "auto", values)
+    if notes:
+        yield ""
+        yield from (f"{number}. {note}" for note, number in notes.items())
+
+
+def tables(figures):
+    """One table per mode."""
+    for mode, meaning in MODES.items():
+        if chosen := [figure for figure in figures if figure.mode == mode]:
+            dtype = words(chosen[0].dtype) if len({figure.dtype for figure in chosen}) == 1 else ""
+            head = ", ".join(filter(None, (f"{meaning} (`{mode}`)", dtype)))
+            yield "\n".join([f"{head}:", "", *table(chosen)]) + "\n"
+
+
+def line_of(figure):
+    return *order(figure), figure.dtype
+
+
+def latency(figure, x):
+    return svg_plot.Point(x, figure.median_us, figure.p10_us, figure.p90_us)
+
+
+def bandwidth(figure, x):
+    payload = figure.gbps * figure.median_us
+    return svg_plot.Point(x, figure.gbps, payload / figure.p90_us, payload / figure.p10_us)
+
+
+class OperationPlots:
+    """The plots of one operation on one machine."""
+
+    def __init__(self, operation, figures):
+        self.operation = operation
+        self.figures = [figure for figure in figures if not figure.reason and figure.bytes]
+        self.styles = {line: style for style, line in enumerate(sorted(set(map(line_of, self.figures))))}
+        self.several_dtypes = len({figure.dtype for figure in self.figures}) > 1
+
+    def plots(self):
+        """(end of the file's name, title, SVG) of each."""
+        for ranks in sorted({figure.ranks for figure in self.figures}):
+            group = [figure for figure in self.figures if figure.ranks == ranks]
+            mode = next(mode for mode in MODES if any(figure.mode == mode for figure in group))
+            group = [figure for figure in group if figure.mode == mode]
+            for what, title, *axes_and_lines in self.of_group(group):
+                title = f"{self.operation}, {ranks_of(ranks)}, {mode}{title}"
+                yield f"{ranks}_{what}", title, svg_plot.plot(title, *axes_and_lines, MARK)
+
+    def of_group(self, group):
+        paid = [figure for figure in group if figure.gbps]
+        sizes, speeds = svg_plot.sizes_axis(), svg_plot.bandwidth_axis()
+        if len({figure.bytes for figure in group}) >= PLOTTED_SIZES:
+            yield "latency", ": latency", sizes, svg_plot.latency_axis(), self.by_size(group, latency)
+        if len({figure.bytes for figure in paid}) >= PLOTTED_SIZES:
+            yield "bandwidth", ": bandwidth", sizes, speeds, self.by_size(paid, bandwidth)
+        if swept := largest_sweep(paid):
+            title = f", {svg_plot.human_size(swept[0].bytes)}: bandwidth by blocks"
+            lines = self.lines(swept, lambda figure: figure.blocks, bandwidth)
+            yield "blocks", title, svg_plot.blocks_axis(), speeds, lines
+
+    def by_size(self, group, up):
+        """Of each line, the figures with the grid that the operation chose, or else with its largest one."""
+        blocks = {}
+        for figure in group:
+            blocks.setdefault(line_of(figure), set()).add(figure.blocks)
+        grids = {line: 0 if 0 in found else max(found) for line, found in blocks.items()}
+        figures = [figure for figure in group if figure.blocks == grids[line_of(figure)]]
+        return self.lines(figures, lambda figure: figure.bytes, up, grids)
+
+    def lines(self, figures, across, up, grids=None):
+        lines = {}
+        for figure in sorted(figures, key=across):
+            lines.setdefault(line_of(figure), []).append(up(figure, across(figure)))
+        return [
+            svg_plot.Line(self.label(line, (grids or {}).get(line)), self.styles[line], points)
+            for line, points in sorted(lines.items())
+        ]
+
+    def label(self, line, blocks):
+        _, contender, algorithm, dtype = line
+        label = " ".join(filter(None, (contender, algorithm, dtype if self.several_dtypes else "")))
+        return f"{label}, {blocks} blocks" if blocks else label
+
+
+def largest_sweep(figures):
+    """The figures of the largest size that was measured with several grids."""
+    blocks = {}
+    for figure in figures:
+        if figure.blocks:
+            blocks.setdefault(figure.bytes, set()).add(figure.blocks)
+    size = max((size for size, found in blocks.items() if len(found) > 1), default=None)
+    return [figure for figure in figures if figure.bytes == size and figure.blocks]
+
+
+def facts_of(runs):
+    """What the machine is and what ran on it, once where all its files say the same."""
+    if len({run.facts for run in runs}) == 1:
+        yield f"{words(runs[0].facts)}.\n"
+    else:
+        yield "".join(f"- `{run.path.name}`: {words(run.facts)}\n" for run in runs)
+    for run in runs:
+        if not run.complete:
+            yield f"The run of `{run.path.name}` was cut short: some of its figures are missing.\n"
+
+
+def render(machines, plots_link):
+    """The page, and the plots by their file names."""
+    if not machines:
+        return f"{HEAD}\n{NOTHING}", {}
+    parts, plots = [HEAD, INTRODUCTION], {}
+    for machine, runs in machines.items():
+        parts += [f"## {words(machine)}\n", *facts_of(runs)]
+        figures = [figure for run in runs for figure in run.figures]
+        for operation in sorted({figure.operation for figure in figures}):
+            chosen = [figure for figure in figures if figure.operation == operation]
+            parts += [f"### {words(operation)}\n", *tables(chosen)]
+            for what, title, svg in OperationPlots(operation, chosen).plots():
+                name = re.sub(r"[^\w.-]", "-", f"{machine}_{operation}_{what}.svg", flags=re.ASCII)
+                if name in plots:
+                    raise ResultError(f"{machine}: two plots would be called {name}")
+                plots[name] = svg
+                parts.append(f"![{words(title)}]({plots_link}/{name})\n")
+    return "\n".join(parts), plots
+
+
+def write(page, text, folder, plots):
+    """Plots of an earlier page that this one does not have are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in sorted(folder.glob("*.svg")):
+        if old.name not in plots and f"<!-- {MARK} -->" in old.read_text(encoding="utf-8", errors="replace"):
+            old.unlink()
+    for name, svg in plots.items():
+        (folder / name).write_text(svg, encoding="utf-8", newline="\n")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8", newline="\n")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results")
+    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/performance.md")
+    parser.add_argument("--plots", type=pathlib.Path, default=ROOT / "docs/performance")
+    options = parser.parse_args(arguments)
+    try:
+        link = pathlib.PurePath(os.path.relpath(options.plots, options.page.parent)).as_posix()
+        text, plots = render(read_machines(options.results), link)
+    except ResultError as error:
+        print(error, file=sys.stderr)
+        return 1
+    write(options.page, text, options.plots, plots)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
