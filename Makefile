@@ -18,7 +18,7 @@ CONFIGURE = cmake --preset $(PRESET) --log-level=NOTICE
 BUILD = cmake --build build --parallel $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint test-sanitizers hip-check gpu-check gpu-check-full install docs format clean \
+.PHONY: help setup build demo test lint test-sanitizers hip-check gpu-check gpu-check-full bench install docs format clean \
   build-all
 
 help: ## print this list
@@ -36,6 +36,10 @@ build: ## build the library, the command line (build/iridium) and the examples
 demo: build ## build, then run the first example and the capture probe on four ranks
 	build/iridium run -n 4 -- build/examples/01_ranks_and_arrays
 	build/iridium probe -n 4
+
+bench: build ## measure this machine beside its peers, and regenerate docs/performance.md
+	@$(SETUP) bench
+	tools/bench.sh
 
 build-all:
 	@$(SETUP) test

@@ -21,6 +21,7 @@
 #include "cli/bench_axes.h"
 #include "cli/bench_compare.h"
 #include "cli/bench_machine.h"
+#include "cli/bench_peer.h"
 #include "cli/bench_results.h"
 #include "cli/launcher.h"
 #include "cli/progress.h"
@@ -107,7 +108,8 @@ void require_used(const Parameter& setting, const std::vector<const Operation*>&
               fmt::format("--set {}: none of the operations has such a parameter", setting.name));
 }
 
-std::vector<std::string> arguments_for_rank(const BenchCommand& command, const std::string& rows) {
+std::vector<std::string> arguments_for_rank(const BenchCommand& command, const std::string& rows,
+                                            const std::vector<std::string>& turns) {
   std::vector<std::string> arguments = {"bench", "-n",      "1",          "--rows",
                                         rows,    "--bytes", command.bytes};
   arguments.insert(arguments.end(), {"--samples", std::to_string(command.samples), "--sample-time",
@@ -117,6 +119,7 @@ std::vector<std::string> arguments_for_rank(const BenchCommand& command, const s
   if (command.baselines.empty()) arguments.push_back("--no-baseline");
   for (const std::string& name : command.baselines)
     arguments.insert(arguments.end(), {"--baseline", name});
+  for (const std::string& folder : turns) arguments.insert(arguments.end(), {"--turns", folder});
   for (const std::string& name : command.operations) arguments.push_back(name);
   return arguments;
 }
@@ -164,16 +167,22 @@ void add_missing(std::vector<BenchFigure>& figures, const std::vector<BenchHeat>
   }
 }
 
-/// One job: all heats on so many ranks.
+/// One job: all heats on so many ranks. `done`: how many figures there are, without those of peers.
 int run_job(const BenchCommand& command, const std::vector<BenchHeat>& heats, int ranks,
-            ProgressBar& progress, BenchRun& run) {
+            ProgressBar& progress, std::size_t& done, BenchRun& run) {
   const TemporaryFile rows("iridium-bench");
   RunOptions job = command.job;
   job.command = "bench";
   job.ranks = ranks;
   job.program = std::filesystem::read_symlink("/proc/self/exe");
-  job.arguments = arguments_for_rank(command, rows.path());
-  const std::size_t before = run.figures.size();
+  std::vector<std::unique_ptr<BenchPeer>> peers;
+  std::vector<std::string> turns;
+  for (const std::string& peer : command.peers) {
+    peers.push_back(std::make_unique<BenchPeer>(peer, command, heats, ranks));
+    turns.push_back(peers.back()->folder());
+  }
+  job.arguments = arguments_for_rank(command, rows.path(), turns);
+  const std::size_t before = done;
   int status = 0;
   {
     const ProgressWatch watch(progress,
@@ -185,16 +194,21 @@ int run_job(const BenchCommand& command, const std::vector<BenchHeat>& heats, in
   const std::size_t count = found.figures.size();
   std::ranges::move(found.figures, std::back_inserter(run.figures));
   if (status != 0) add_missing(run.figures, heats, ranks, count, status);
-  progress.show(run.figures.size());
+  done = before;
+  for (const BenchHeat& heat : heats) done += figures_of(heat);
+  progress.show(done);
+  for (const auto& peer : peers) std::ranges::move(peer->end(), std::back_inserter(run.figures));
   return status;
 }
 
 /// Whether the file can be written, before anything is measured for it.
 void require_writable(const std::string& path) {
+  const bool was_there = std::filesystem::exists(path);
   std::ofstream file(path, std::ios::app);
   if (!file)
     throw Error(Errc::system, fmt::format("cannot write to {}: {}", path,
                                           std::generic_category().message(errno)));
+  if (!was_there) std::filesystem::remove(path);
 }
 
 /// All of it or nothing.
@@ -214,6 +228,7 @@ std::string command_text(const BenchCommand& command) {
   if (!command.job.backend.empty()) text += " --backend " + command.job.backend;
   text += " --bytes " + command.bytes;
   for (const std::string& setting : command.settings) text += " --set " + setting;
+  for (const std::string& peer : command.peers) text += " --peer '" + peer + "'";
   return text;
 }
 
@@ -238,13 +253,14 @@ int measure(const BenchCommand& command) {
   for (const BenchHeat& heat : heats) total += figures_of(heat) * ranks.size();
   ProgressBar progress("figures", total);
   int status = 0;
+  std::size_t done = 0;
   for (const int count : ranks) {
-    const int ended = run_job(command, heats, count, progress, run);
+    const int ended = run_job(command, heats, count, progress, done, run);
     if (ended != 0) status = ended;
     // Somebody has asked it to stop.
     if (ended > 128) break;
   }
-  run.complete = run.figures.size() == total && status == 0;
+  run.complete = done == total && status == 0;
 
   if (!command.out.empty()) write_file(command.out, as_json(run));
   std::cout << (command.format == "json"  ? as_json(run)
@@ -329,6 +345,12 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
           "Measures the operations alone.")
       ->excludes(baseline);
   bench
+      ->add_option("--peer", command.peers,
+                   "Another library's program that takes part (docs/benchmarks.md); may be given "
+                   "several times.")
+      ->allow_extra_args(false)
+      ->option_text("COMMAND");
+  bench
       ->add_option("--samples", command.samples,
                    "How many times are taken of each figure, in five rounds. The default is 15.")
       ->check(CLI::Range(7, 1000))
@@ -358,6 +380,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
       ->option_text("SHARE");
   // For the ranks that the command starts itself.
   bench->add_option("--rows", command.rows)->group("");
+  bench->add_option("--turns", command.turns)->allow_extra_args(false)->group("");
   bench->footer(
       "Every contender is checked with fresh random inputs before and after it is measured; a\n"
       "figure with a wrong result is not printed, and makes the status 1. Contenders of one size\n"

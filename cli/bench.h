@@ -24,13 +24,16 @@ struct BenchCommand {
   std::string bytes = "4K:64M";              ///< of operations with a payload
   std::vector<std::string> settings = {};    ///< "blocks=8,16"
   std::vector<std::string> baselines = {"memory_copy", "copy_kernel"};
+  std::vector<std::string> peers = {};  ///< commands of other libraries' programs
   int samples = 15;
   double sample_milliseconds = 20;
   std::string format = "table";           ///< "table", "json" or "csv"
   std::string out = {};                   ///< file for the JSON
   std::vector<std::string> compare = {};  ///< two files to compare instead of measuring
   double threshold = 0.05;                ///< what a comparison tolerates
-  std::string rows = {};  ///< set on a rank: the file to which rank 0 writes what it finds
+  // Set on a rank: the file to which rank 0 writes what it finds, and where peers take turns.
+  std::string rows = {};
+  std::vector<std::string> turns = {};
 };
 
 /// What takes turns: contenders that do the same thing to as many bytes.
@@ -59,9 +62,10 @@ int bench(const BenchCommand& command);
 /// What every rank of a job does.
 int bench_as_rank(const BenchCommand& command);
 
-/// Measures the heat's contenders in turns: two figures each, one of replays and one of eager
-/// calls. Collective over the world.
+/// Measures the heat's contenders, and peers, in turns: two figures of each contender, one of
+/// replays and one of eager calls. `number`: which heat of the plan it is. Collective over the
+/// world.
 std::vector<BenchFigure> run_heat(Context& context, StreamRef& stream, const BenchHeat& heat,
-                                  const BenchCommand& command);
+                                  std::size_t number, const BenchCommand& command);
 
 }  // namespace iridium::cli

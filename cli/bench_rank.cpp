@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/bench.h"
+#include "cli/bench_peer.h"
 #include "cli/bench_results.h"
 #include "iridium/context.h"
 #include "iridium/errors.h"
@@ -211,6 +212,13 @@ std::vector<BenchFigure> figures_of(const BenchHeat& heat, int ranks,
   return figures;
 }
 
+/// Nobody does anything while a peer has its turn.
+void wait_for_peer(Context& context, const std::string& folder, std::size_t heat, int round) {
+  if (context.rank() == 0) give_turn(folder, heat, round);
+  const auto timeouts = std::chrono::milliseconds(turn_patience) / context.timeout();
+  context.world().all_gather(0, static_cast<int>(timeouts) + 2);
+}
+
 /// Room for a heat's buffers (inputs, messages and outputs of every entry) and lanes.
 std::size_t heap_bytes(const std::vector<BenchHeat>& heats) {
   std::size_t most = 0;
@@ -222,15 +230,17 @@ std::size_t heap_bytes(const std::vector<BenchHeat>& heats) {
 }  // namespace
 
 std::vector<BenchFigure> run_heat(Context& context, StreamRef& stream, const BenchHeat& heat,
-                                  const BenchCommand& command) {
+                                  std::size_t number, const BenchCommand& command) {
   std::vector<std::unique_ptr<Contestant>> contestants;
   for (const BenchHeat::Entry& entry : heat.entries)
     contestants.push_back(std::make_unique<Contestant>(context, stream, entry));
   const double sample_us = command.sample_milliseconds * 1000;
   // In turns, round after round: what disturbs the machine for a while disturbs all of them.
-  for (int round = 0; round < rounds; ++round)
+  for (int round = 0; round < rounds; ++round) {
     for (const auto& contestant : contestants)
       for (int i = round; i < command.samples; i += rounds) contestant->measure(sample_us);
+    for (const std::string& folder : command.turns) wait_for_peer(context, folder, number, round);
+  }
   for (const auto& contestant : contestants) contestant->check_again(4711);
   return figures_of(heat, context.size(), contestants);
 }
@@ -244,8 +254,8 @@ int bench_as_rank(const BenchCommand& command) {
     rows.open(command.rows);
     rows << name(context.backend()) << std::endl;
   }
-  for (const BenchHeat& heat : heats) {
-    const std::vector<BenchFigure> figures = run_heat(context, stream, heat, command);
+  for (std::size_t i = 0; i < heats.size(); ++i) {
+    const std::vector<BenchFigure> figures = run_heat(context, stream, heats[i], i, command);
     if (context.rank() != 0) continue;
     for (const BenchFigure& figure : figures) rows << as_line(figure) << std::endl;
     if (!rows) throw Error(Errc::system, "cannot write to " + command.rows);

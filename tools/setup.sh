@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: setup.sh [build|test|hip]
+# Installs the Debian packages that are missing: setup.sh [build|test|hip|bench]
 set -euo pipefail
 
 packages=(g++ make cmake ninja-build libboost-context-dev libfmt-dev libcli11-dev nlohmann-json3-dev)
@@ -9,9 +9,10 @@ case "${1:-build}" in
     packages+=(libgtest-dev python3)
     packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19)
     ;;
+  bench) packages+=(python3 libopenmpi-dev openmpi-bin) ;;
   hip) packages=(make clang-19 clang-tools-19 lld-19 llvm-19 libamdhip64-dev rocm-device-libs) ;;
   *)
-    echo "usage: setup.sh [build|test|hip]" >&2
+    echo "usage: setup.sh [build|test|hip|bench]" >&2
     exit 2
     ;;
 esac

@@ -72,7 +72,7 @@ std::vector<BenchFigure> run_planted(const Operation& operation) {
                                   .timeout = std::chrono::milliseconds(1500)};
   spawn(3, options, [&](Context& context) {
     Stream stream = context.make_stream();
-    std::vector<BenchFigure> mine = run_heat(context, stream, heat, command_for({}));
+    std::vector<BenchFigure> mine = run_heat(context, stream, heat, 0, command_for({}));
     if (context.rank() == 0) figures = std::move(mine);
     // The run goes on.
     context.barrier();

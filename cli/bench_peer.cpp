@@ -1,0 +1,191 @@
+#include "cli/bench_peer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "iridium/errors.h"
+
+namespace iridium::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds start_patience{120};
+constexpr std::chrono::seconds end_patience{10};
+constexpr std::chrono::milliseconds poll_interval{5};
+
+constexpr int last_round = 4;
+
+constexpr const char* log_file = "log";
+constexpr const char* rows_file = "rows";
+constexpr const char* plan_file = "plan.json";
+constexpr const char* ready_file = "ready";
+constexpr const char* end_file = "end";
+/// Made by us: it gets no turns any more.
+constexpr const char* gone_file = "gone";
+
+void touch(const fs::path& path) {
+  std::ofstream(path, std::ios::app).flush();
+}
+
+std::string done_file(std::size_t heat, int round) {
+  return fmt::format("{}.{}.done", heat, round);
+}
+
+std::string make_folder() {
+  std::error_code problem;
+  std::string path = (fs::temp_directory_path(problem) / "iridium-peer-XXXXXX").string();
+  if (problem || ::mkdtemp(path.data()) == nullptr)
+    throw Error(Errc::system,
+                "cannot make a folder for a peer: TMPDIR names no folder to write in");
+  return path;
+}
+
+std::string plan_text(const std::vector<BenchHeat>& heats) {
+  nlohmann::ordered_json plan = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < heats.size(); ++i)
+    plan.push_back({{"heat", i}, {"operation", heats[i].operation}, {"bytes", heats[i].bytes}});
+  return plan.dump() + "\n";
+}
+
+}  // namespace
+
+BenchPeer::BenchPeer(const std::string& command, const BenchCommand& bench,
+                     const std::vector<BenchHeat>& heats, int ranks)
+    : name_(fs::path(command.substr(0, command.find(' '))).stem()),
+      heats_(heats),
+      ranks_(ranks),
+      folder_(make_folder()) {
+  const fs::path folder = folder_;
+  std::ofstream(folder / plan_file) << plan_text(heats);
+  touch(folder / rows_file);
+  start(command, {"--ranks", std::to_string(ranks), "--plan", folder / plan_file, "--samples",
+                  std::to_string(bench.samples), "--sample-time",
+                  fmt::format("{}", bench.sample_milliseconds), "--turns", folder_, "--rows",
+                  folder / rows_file});
+  if (!wait_for(ready_file, start_patience)) touch(folder / gone_file);
+}
+
+BenchPeer::~BenchPeer() {
+  stop();
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+void BenchPeer::start(const std::string& command, const std::vector<std::string>& arguments) {
+  // The command may have arguments of its own; ours follow them.
+  const std::string line = "exec " + command + " \"$@\"";
+  std::vector<const char*> words = {"/bin/sh", "-c", line.c_str(), "peer"};
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
+  words.push_back(nullptr);
+
+  const std::string log = (fs::path(folder_) / log_file).string();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A group of its own, so that all of it can be ended.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  const int failure = ::posix_spawn(&process_, words[0], &actions, &attributes,
+                                    const_cast<char* const*>(words.data()), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (failure != 0)
+    throw Error(Errc::system, fmt::format("cannot start '{}': {}", command,
+                                          std::generic_category().message(failure)));
+  reaper_ = std::thread([this] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    int status = 0;
+    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    is_gone_ = true;
+    touch(fs::path(folder_) / gone_file);
+  });
+}
+
+bool BenchPeer::wait_for(const std::string& file, std::chrono::milliseconds patience) const {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!is_gone_ && std::chrono::steady_clock::now() < deadline) {
+    if (fs::exists(fs::path(folder_) / file)) return true;
+    std::this_thread::sleep_for(poll_interval);
+  }
+  return fs::exists(fs::path(folder_) / file);
+}
+
+void BenchPeer::stop() noexcept {
+  if (!reaper_.joinable()) return;
+  touch(fs::path(folder_) / end_file);
+  const auto deadline = std::chrono::steady_clock::now() + end_patience;
+  while (!is_gone_ && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(poll_interval);
+  // Also what its leader has left behind.
+  ::kill(-process_, SIGKILL);
+  reaper_.join();
+}
+
+std::string BenchPeer::last_words() const {
+  std::ifstream log(fs::path(folder_) / log_file);
+  std::string last;
+  for (std::string line; std::getline(log, line);)
+    if (!line.empty()) last = line;
+  return last.empty() ? "it said nothing" : last;
+}
+
+std::vector<BenchFigure> BenchPeer::end() {
+  const bool had_gone = fs::exists(fs::path(folder_) / gone_file);
+  stop();
+  std::vector<BenchFigure> figures;
+  std::ifstream rows(fs::path(folder_) / rows_file);
+  for (std::string line; std::getline(rows, line) && !rows.eof();) {
+    figures.push_back(figure_from_line(line));
+    figures.back().ranks = ranks_;
+  }
+  if (!had_gone) return figures;
+  for (std::size_t heat = 0; heat < heats_.size(); ++heat) {
+    if (fs::exists(fs::path(folder_) / done_file(heat, last_round))) continue;
+    BenchFigure missing;
+    missing.operation = heats_[heat].operation;
+    missing.bytes = heats_[heat].bytes;
+    missing.contender = figures.empty() ? name_ : figures.back().contender;
+    missing.ranks = ranks_;
+    missing.failed = fmt::format("{} did not take its turns from here on: {}", name_, last_words());
+    figures.push_back(std::move(missing));
+    break;
+  }
+  return figures;
+}
+
+bool give_turn(const std::string& folder, std::size_t heat, int round,
+               std::chrono::milliseconds patience) {
+  const fs::path path = folder;
+  const std::string turn = fmt::format("{}.{}", heat, round);
+  if (fs::exists(path / gone_file)) return false;
+  touch(path / turn);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (fs::exists(path / done_file(heat, round))) return true;
+    if (fs::exists(path / gone_file)) return false;
+    std::this_thread::sleep_for(poll_interval);
+  }
+  touch(path / gone_file);
+  return false;
+}
+
+}  // namespace iridium::cli

@@ -1,0 +1,56 @@
+// Programs of other libraries that take part in the heats of `iridium bench` (docs/benchmarks.md).
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/bench.h"
+#include "cli/bench_results.h"
+
+namespace iridium::cli {
+
+/// How long a turn may take.
+inline constexpr std::chrono::seconds turn_patience{60};
+
+/// A peer, running. Destruction ends it.
+class BenchPeer {
+ public:
+  /// Starts `command` for these heats and waits until it can take turns, or has failed.
+  BenchPeer(const std::string& command, const BenchCommand& bench,
+            const std::vector<BenchHeat>& heats, int ranks);
+  BenchPeer(const BenchPeer&) = delete;
+  BenchPeer& operator=(const BenchPeer&) = delete;
+  ~BenchPeer();
+
+  /// Where it takes turns.
+  const std::string& folder() const { return folder_; }
+  /// Ends it, and returns what it found. Where that is less than the heats, the last figure says
+  /// why.
+  std::vector<BenchFigure> end();
+
+ private:
+  void start(const std::string& command, const std::vector<std::string>& arguments);
+  bool wait_for(const std::string& file, std::chrono::milliseconds patience) const;
+  void stop() noexcept;
+  std::string last_words() const;
+
+  std::string name_;  ///< of the program, for messages
+  const std::vector<BenchHeat>& heats_;
+  int ranks_;
+  std::string folder_;
+  pid_t process_ = -1;
+  std::atomic<bool> is_gone_ = false;
+  std::thread reaper_;  ///< waits for the process
+};
+
+/// On rank 0: lets the peer have its turn, and waits for it. False when it has not ended in time or
+/// is gone; it gets no turns any more then.
+bool give_turn(const std::string& folder, std::size_t heat, int round,
+               std::chrono::milliseconds patience = turn_patience);
+
+}  // namespace iridium::cli

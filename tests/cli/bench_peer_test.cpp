@@ -1,0 +1,123 @@
+#include "cli/bench_peer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "command.h"
+
+namespace iridium::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A program that takes part, as a shell script.
+class PeerScript {
+ public:
+  explicit PeerScript(const std::string& text)
+      : path_(fs::path(testing::TempDir()) /
+              (std::string("peer_of_") +
+               testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::ofstream(path_) << "#!/bin/bash\n" << text;
+    fs::permissions(path_, fs::perms::owner_all);
+  }
+  ~PeerScript() { fs::remove(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Reads its arguments, and takes its turns: `turn` is run in each, with $heat and $round.
+std::string polite(const std::string& turn) {
+  return R"(
+while [[ $# -gt 0 ]]; do name=${1#--}; declare "${name/-/_}=$2"; shift 2; done
+touch "$turns/ready"
+heats=$(grep -o '"heat"' "$plan" | wc -l)
+for ((heat = 0; heat < heats; ++heat)); do
+  for round in 0 1 2 3 4; do
+    until [[ -e $turns/$heat.$round ]]; do [[ ! -e $turns/end ]] || exit 0; sleep 0.01; done
+    )" + turn +
+         R"(
+    touch "$turns/$heat.$round.done"
+  done
+done
+)";
+}
+
+const std::string writes_figures = R"(
+    if [[ $round == 4 ]]; then
+      echo '{"operation": "signal_all", "contender": "other", "algorithm": "", "dtype": "", "mode": "eager", "ranks": 1, "bytes": 0, "blocks": 0, "samples": 7, "calls": 10, "median_us": 2.5, "p10_us": 2, "p90_us": 3, "algorithm_gbps": 0, "bus_gbps": 0, "copy_share": 0}' >> "$rows"
+      echo '{"operation": "signal_all", "contender": "other", "algorithm": "", "dtype": "", "mode": "graph", "ranks": 1, "bytes": 0, "blocks": 0, "skipped": "no graphs"}' >> "$rows"
+    fi
+)";
+
+CommandResult bench_with(const PeerScript& peer, const std::string& out = {}) {
+  std::vector<std::string> arguments = {"bench", "signal_all",    "-n",  "2",      "--samples",
+                                        "7",     "--sample-time", "0.2", "--peer", peer.path()};
+  if (!out.empty()) arguments.insert(arguments.end(), {"--out", out});
+  return run_command(arguments);
+}
+
+TEST(BenchPeers, TakePart) {
+  const PeerScript peer(polite(writes_figures));
+  const std::string out = (fs::path(testing::TempDir()) / "bench_peers_take_part.json").string();
+  const CommandResult result = bench_with(peer, out);
+  EXPECT_EQ(result.status, 0) << result.error << result.output;
+  const BenchRun run = read_run(out);
+  fs::remove(out);
+  EXPECT_TRUE(run.complete);
+  ASSERT_EQ(run.figures.size(), 4u);
+  EXPECT_EQ(run.figures[2].contender, "other");
+  EXPECT_EQ(run.figures[2].ranks, 2);
+  EXPECT_EQ(run.figures[2].median_us, 2.5);
+  EXPECT_EQ(run.figures[3].skipped, "no graphs");
+}
+
+TEST(BenchPeers, ThatCannotStartDoNotStopTheRun) {
+  const PeerScript peer("echo 'no such library' >&2; exit 3");
+  const CommandResult result = bench_with(peer);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.output.find("did not take its turns from here on: no such library"),
+            std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("3 figures, 0 skipped, 1 failed\n"), std::string::npos)
+      << result.output;
+}
+
+TEST(BenchPeers, ThatDieInTheirTurnDoNotStopTheRun) {
+  const PeerScript peer(polite("[[ $round != 2 ]] || { echo 'out of ink'; exit 1; }"));
+  const CommandResult result = bench_with(peer);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.output.find("out of ink"), std::string::npos) << result.output;
+}
+
+TEST(BenchPeers, LoseTheirTurnsWhenTheyTakeTooLong) {
+  const fs::path folder = fs::path(testing::TempDir()) / "bench_peers_lose";
+  fs::create_directories(folder);
+  EXPECT_FALSE(give_turn(folder, 3, 1, std::chrono::milliseconds(50)));
+  EXPECT_TRUE(fs::exists(folder / "3.1"));
+  // At once from here on.
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(give_turn(folder, 3, 2));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_FALSE(fs::exists(folder / "3.2"));
+  fs::remove_all(folder);
+}
+
+TEST(BenchPeers, LeaveNothingBehind) {
+  const fs::path folder = fs::path(testing::TempDir()) / "bench_peers_leave";
+  fs::create_directories(folder);
+  const PeerScript peer(polite(writes_figures) + "sleep 1000");
+  ASSERT_EQ(::setenv("TMPDIR", folder.c_str(), 1), 0);
+  Lifeline lifeline;
+  bench_with(peer);
+  ::unsetenv("TMPDIR");
+  EXPECT_TRUE(lifeline.is_cut());
+  EXPECT_TRUE(fs::is_empty(folder));
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace iridium::cli
