@@ -38,7 +38,7 @@ using Bytes = std::span<unsigned char>;
 constexpr int rounds = 5;
 constexpr double most_calls = 1e6;
 /// How often a rank that waits for its turn looks: seldom, since others are being measured.
-constexpr std::chrono::milliseconds pause_between_looks{2};
+constexpr std::chrono::milliseconds pause_between_looks{5};
 /// Longer than the others of a heat may take.
 constexpr std::chrono::minutes patience{10};
 
@@ -328,22 +328,18 @@ class Contestant {
     return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   }
 
+  /// Tries more and more calls, for as long as two samples: a rank that waits for a core for a
+  /// while must not make all samples short.
   void choose_calls() {
-    double elapsed = 0;
-    // A quarter of a sample says enough.
-    for (calls_ = 1;; calls_ *= 2) {
-      elapsed = world_.from_first(trial());
-      if (elapsed >= options_.sample_us / 4 || 2 * calls_ > most_calls) break;
+    double best = std::numeric_limits<double>::infinity();
+    double spent = 0;
+    while (spent < 2 * options_.sample_us) {
+      const double elapsed = world_.from_first(std::max(1e-3, time(calls_)));
+      spent += elapsed;
+      best = std::min(best, elapsed / calls_);
+      if (elapsed < options_.sample_us / 4 && 2 * calls_ <= most_calls) calls_ *= 2;
     }
-    const double wanted = std::round(calls_ * options_.sample_us / elapsed);
-    calls_ = static_cast<int>(std::clamp(wanted, 1.0, most_calls));
-  }
-
-  /// The best of three: one disturbance must not make all samples short.
-  double trial() {
-    double best = time(calls_);
-    for (int i = 0; i < 2; ++i) best = std::min(best, time(calls_));
-    return std::max(1e-3, best);
+    calls_ = static_cast<int>(std::clamp(std::round(options_.sample_us / best), 1.0, most_calls));
   }
 
   Json figure(const std::string& mode) const {

@@ -90,6 +90,45 @@ TEST(Simulations, AreTheSameForTheSameSeed) {
   EXPECT_NE(turns(7), turns(8));
 }
 
+/// Every thread stores before `enter`, and reads behind it what another thread of the peer stored.
+struct StoresBeforeEnter {
+  Lane lane;
+  std::uint32_t* data;  ///< `count` stored, `count` found
+
+  static constexpr std::uint32_t count = 16;
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    const Peers& peers = lane.peers();
+    for_part(block, {0, count},
+             [&](std::uint32_t i) { data[i] = 100 + static_cast<std::uint32_t>(peers.rank()); });
+    LaneCall call(lane, block);
+    if (!call.enter()) return;
+    const std::uint32_t* const theirs = peers.at(data, (peers.rank() + 1) % peers.size());
+    for_part_reversed(block, {0, count}, [&](std::uint32_t i) { data[count + i] = theirs[i]; });
+    call.leave();
+  }
+};
+
+TEST(Simulations, WhatABlockStoresBeforeItEntersIsSeenBehindIt) {
+  for (const bool split : {false, true})
+    for (std::uint64_t seed = 1; seed <= scale(300); ++seed) {
+      SimulationOptions options;
+      options.ranks = 3;
+      options.seed = seed;
+      options.split = split;
+      Simulation simulation(options);
+      for (int rank = 0; rank < 3; ++rank)
+        simulation.launch(rank, 1, StoresBeforeEnter{simulation.lane(rank), simulation.data(rank)});
+      simulation.run();
+      for (int rank = 0; rank < 3; ++rank)
+        for (std::uint32_t i = 0; i < StoresBeforeEnter::count; ++i)
+          ASSERT_EQ(simulation.data(rank)[StoresBeforeEnter::count + i],
+                    100u + static_cast<std::uint32_t>((rank + 1) % 3))
+              << "seed " << seed << (split ? ", split" : "") << ", rank " << rank << ", element "
+              << i;
+    }
+}
+
 TEST(Simulations, LanesOfOverlappingTeamsDoNotDisturbEachOther) {
   const std::vector<std::vector<int>> teams = {{0, 1, 2, 3}, {3, 0, 1}, {2, 1}};
   for (std::uint64_t seed = 1; seed <= scale(200); ++seed) {
