@@ -323,7 +323,19 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
                    "Sizes of operations with a payload: 64K, 4K,1M, or a range 4K:64M, in which "
                    "every size is four times the one before (4K:64M:x2: twice). The default is "
                    "4K:64M.")
+      ->take_last()
       ->option_text("SIZES");
+  for (const char* name : {"algorithm", "dtype", "blocks"})
+    bench
+        ->add_option_function<std::string>(
+            fmt::format("--{}", name),
+            [&command, name](const std::string& values) {
+              // All algorithms are measured anyway.
+              if (values != "all") command.settings.push_back(fmt::format("{}={}", name, values));
+            },
+            fmt::format("The same as --set {}=VALUE, for operations that have it{}.", name,
+                        name == std::string_view("algorithm") ? "; all of them by default" : ""))
+        ->option_text("VALUE[,VALUE...]");
   bench
       ->add_option("--set", command.settings,
                    "Values of a parameter of the operations, all of which are measured; may be "

@@ -248,19 +248,36 @@ def table(figures):
     for row in rows:
         size, dtype, blocks = row
         values = [cell(cells.get((row, column)), best, notes) for column in columns]
-        yield line(svg_plot.human_size(size), words(dtype), str(blocks) if blocks else "auto", values)
+        yield line(svg_plot.human_size(size) if size else "none", words(dtype), str(blocks) if blocks else "auto", values)
     if notes:
         yield ""
         yield from (f"{number}. {note}" for note, number in notes.items())
 
 
+def absent(figures):
+    """Who was skipped all the way, and the first reason: a sentence tells that better than columns of dashes."""
+    reasons = {}
+    for figure in figures:
+        reasons.setdefault(figure.contender, []).append(figure.reason)
+    return {
+        contender: found[0]
+        for contender, found in reasons.items()
+        if all(reason.startswith("skipped") for reason in found)
+    }
+
+
 def tables(figures):
     """One table per mode."""
     for mode, meaning in MODES.items():
-        if chosen := [figure for figure in figures if figure.mode == mode]:
-            dtype = words(chosen[0].dtype) if len({figure.dtype for figure in chosen}) == 1 else ""
+        chosen = [figure for figure in figures if figure.mode == mode]
+        left_out = absent(chosen)
+        shown = [figure for figure in chosen if figure.contender not in left_out]
+        for contender, reason in sorted(left_out.items()):
+            yield f"Without {words(contender)} (`{mode}`): {words(reason)}.\n"
+        if shown:
+            dtype = words(shown[0].dtype) if len({figure.dtype for figure in shown}) == 1 else ""
             head = ", ".join(filter(None, (f"{meaning} (`{mode}`)", dtype)))
-            yield "\n".join([f"{head}:", "", *table(chosen)]) + "\n"
+            yield "\n".join([f"{head}:", "", *table(shown)]) + "\n"
 
 
 def line_of(figure):

@@ -208,6 +208,21 @@ TEST(BenchCommandLine, PrintsJsonAndCsv) {
   EXPECT_EQ(std::ranges::count(csv.output, '\n'), 3);
 }
 
+TEST(BenchCommandLine, MeasuresBlockCounts) {
+  const CommandResult result = run_command(
+      quick({"bench", "put", "-n", "1", "--bytes", "1M", "--bytes", "64K", "--blocks", "1,2",
+             "--algorithm", "all", "--baseline", "copy_kernel", "--format", "json"}));
+  EXPECT_EQ(result.status, 0) << result.error;
+  std::vector<std::pair<std::string, int>> seen;
+  const Json json = Json::parse(result.output);
+  for (const Json& figure : json["figures"]) {
+    EXPECT_EQ(figure["bytes"], 64 << 10);
+    if (figure["mode"] == "graph") seen.emplace_back(figure["contender"], figure["blocks"]);
+  }
+  EXPECT_EQ(seen, (std::vector<std::pair<std::string, int>>{
+                      {"iridium", 0}, {"copy_kernel", 1}, {"copy_kernel", 2}}));
+}
+
 TEST(BenchCommandLine, RefusesBadInput) {
   const auto expect_refused = [](const Words& arguments, const std::string& reason) {
     const CommandResult result = run_command(arguments);
@@ -225,6 +240,8 @@ TEST(BenchCommandLine, RefusesBadInput) {
   expect_refused({"bench", "put", "-n", "2", "--out", "/nowhere/f.json"},
                  "cannot write to /nowhere/f.json");
   expect_refused({"bench", "put", "-n", "2", "--samples", "3"}, "--samples");
+  expect_refused({"bench", "put", "-n", "2", "--dtype", "float"},
+                 "--set dtype: none of the operations has such a parameter");
 }
 
 TEST(BenchCommandLine, RefusesFilesItCannotCompare) {

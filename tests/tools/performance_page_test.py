@@ -113,7 +113,7 @@ class Tables(PageTest):
 
     def test_no_payload(self):
         text = self.text_of(figure(2.5, operation="barrier", bytes=0, dtype="", algorithm_gbps=0))
-        self.assertIn("(`graph`):\n\n| bytes | 2 ranks, iridium |\n| --- | --- |\n| 0 B | 2.50 |\n", text)
+        self.assertIn("(`graph`):\n\n| bytes | 2 ranks, iridium |\n| --- | --- |\n| none | 2.50 |\n", text)
 
     def test_modes_have_tables_of_their_own(self):
         text = self.text_of(figure(2), figure(30, mode="eager"))
@@ -130,6 +130,11 @@ class Tables(PageTest):
         )
         self.assertIn("| 1 MiB | 2.00 / 524 | –<sup>1</sup> | –<sup>2</sup> | –<sup>1</sup> |\n", text)
         self.assertIn("|\n\n1. skipped: no torch\n2. failed: wrong \\| bad value\n", text)
+
+    def test_who_is_skipped_all_the_way_has_no_column(self):
+        text = self.text_of(figure(2), figure(contender="torch", skipped="no torch"))
+        self.assertIn("Without torch (`graph`): skipped: no torch.\n\nPer call", text)
+        self.assertIn("| bytes | 2 ranks, iridium |\n", text)
 
     def test_several_files_and_machines(self):
         self.put(run(figure(2, operation="barrier"), commit="other"), "box/bench_2.json")

@@ -98,6 +98,7 @@ TEST_F(CudaStreamTest, AGraphCanBePartOfACapture) {
 TEST_F(CudaStreamTest, ABrokenCaptureIsReportedAndTheStreamWorksAgain) {
   Stream stream = context_->make_stream();
   auto array = context_->allocate<int>(10);
+  static_cast<void>(cudaGetLastError());
   stream.begin_capture();
   // Behind Iridium's back: waiting for a stream that is capturing breaks the capture.
   EXPECT_NE(cudaStreamSynchronize(static_cast<cudaStream_t>(stream.native_handle())), cudaSuccess);
