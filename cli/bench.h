@@ -34,7 +34,12 @@ struct BenchCommand {
   // Set on a rank: the file to which rank 0 writes what it finds, and where peers take turns.
   std::string rows = {};
   std::vector<std::string> turns = {};
+  std::size_t first_heat = 0;
+  std::string text = {};  ///< the command as it was given
 };
+
+/// How often contenders take turns in a heat.
+inline constexpr int bench_rounds = 5;
 
 /// What takes turns: contenders that do the same thing to as many bytes.
 struct BenchHeat {
@@ -54,6 +59,12 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command);
 
 /// What is to be measured. Throws `invalid_argument` for what cannot be.
 std::vector<BenchHeat> plan(const BenchCommand& command);
+
+/// A figure of the entry without numbers.
+BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, int ranks,
+                         const std::string& mode);
+
+std::vector<std::string> names_of(const std::vector<Operation>& list);
 
 /// Measures or compares, prints what came out, and returns the status to exit with: 0 when every
 /// figure that was asked for is there, or the comparison has found no regression.

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -21,10 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds start_patience{120};
-constexpr std::chrono::seconds end_patience{10};
+constexpr std::chrono::seconds end_patience{15};
+constexpr std::chrono::seconds kill_patience{15};
 constexpr std::chrono::milliseconds poll_interval{5};
-
-constexpr int last_round = 4;
 
 constexpr const char* log_file = "log";
 constexpr const char* rows_file = "rows";
@@ -61,8 +61,9 @@ std::string plan_text(const std::vector<BenchHeat>& heats) {
 }  // namespace
 
 BenchPeer::BenchPeer(const std::string& command, const BenchCommand& bench,
-                     const std::vector<BenchHeat>& heats, int ranks)
-    : name_(fs::path(command.substr(0, command.find(' '))).stem()),
+                     const std::vector<BenchHeat>& heats, int ranks, const SignalSource& signals)
+    : signals_(signals),
+      name_(fs::path(command.substr(0, command.find(' '))).stem()),
       heats_(heats),
       ranks_(ranks),
       folder_(make_folder()) {
@@ -98,9 +99,16 @@ void BenchPeer::start(const std::string& command, const std::vector<std::string>
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A group of its own, so that all of it can be ended.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  // A group of its own, so that all of it can be ended, by signals that this process has blocked.
+  sigset_t none;
+  sigset_t every;
+  sigemptyset(&none);
+  sigfillset(&every);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &every);
   const int failure = ::posix_spawn(&process_, words[0], &actions, &attributes,
                                     const_cast<char* const*>(words.data()), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -122,7 +130,7 @@ void BenchPeer::start(const std::string& command, const std::vector<std::string>
 
 bool BenchPeer::wait_for(const std::string& file, std::chrono::milliseconds patience) const {
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!is_gone_ && std::chrono::steady_clock::now() < deadline) {
+  while (!is_gone_ && !signals_.has_terminating() && std::chrono::steady_clock::now() < deadline) {
     if (fs::exists(fs::path(folder_) / file)) return true;
     std::this_thread::sleep_for(poll_interval);
   }
@@ -132,10 +140,17 @@ bool BenchPeer::wait_for(const std::string& file, std::chrono::milliseconds pati
 void BenchPeer::stop() noexcept {
   if (!reaper_.joinable()) return;
   touch(fs::path(folder_) / end_file);
-  const auto deadline = std::chrono::steady_clock::now() + end_patience;
-  while (!is_gone_ && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(poll_interval);
-  // Also what its leader has left behind.
+  const auto wait = [this](std::chrono::seconds patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (!is_gone_ && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(poll_interval);
+    return is_gone_.load();
+  };
+  // Whoever has started others gets the chance to end them.
+  if (signals_.has_terminating() || !wait(end_patience)) {
+    ::kill(-process_, SIGTERM);
+    wait(kill_patience);
+  }
   ::kill(-process_, SIGKILL);
   reaper_.join();
 }
@@ -152,23 +167,28 @@ std::vector<BenchFigure> BenchPeer::end() {
   const bool had_gone = fs::exists(fs::path(folder_) / gone_file);
   stop();
   std::vector<BenchFigure> figures;
+  std::string contender = name_;
+  std::string problem;
   std::ifstream rows(fs::path(folder_) / rows_file);
-  for (std::string line; std::getline(rows, line) && !rows.eof();) {
-    figures.push_back(figure_from_line(line));
-    figures.back().ranks = ranks_;
-  }
-  if (!had_gone) return figures;
-  for (std::size_t heat = 0; heat < heats_.size(); ++heat) {
-    if (fs::exists(fs::path(folder_) / done_file(heat, last_round))) continue;
-    BenchFigure missing;
-    missing.operation = heats_[heat].operation;
-    missing.bytes = heats_[heat].bytes;
-    missing.contender = figures.empty() ? name_ : figures.back().contender;
-    missing.ranks = ranks_;
-    missing.failed = fmt::format("{} did not take its turns from here on: {}", name_, last_words());
-    figures.push_back(std::move(missing));
-    break;
-  }
+  for (std::string line; std::getline(rows, line) && !rows.eof();) try {
+      figures.push_back(figure_from_line(line, "a line of " + name_));
+      figures.back().ranks = ranks_;
+      contender = figures.back().contender;
+    } catch (const Error& error) {
+      if (problem.empty()) problem = error.what();
+    }
+  if (had_gone && problem.empty())
+    problem = fmt::format("{} did not take this turn: {}", name_, last_words());
+  if (problem.empty()) return figures;
+  for (const BenchHeat& heat : heats_)
+    for (const char* mode : {"graph", "eager"}) {
+      const bool is_there = std::ranges::any_of(figures, [&](const BenchFigure& one) {
+        return one.operation == heat.operation && one.bytes == heat.bytes && one.mode == mode;
+      });
+      if (is_there) continue;
+      figures.push_back(blank_figure(heat, {.contender = contender}, ranks_, mode));
+      figures.back().failed = problem;
+    }
   return figures;
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/bench.h"
 #include "cli/bench_results.h"
+#include "cli/signal_source.h"
 
 namespace iridium::cli {
 
@@ -22,15 +23,14 @@ class BenchPeer {
  public:
   /// Starts `command` for these heats and waits until it can take turns, or has failed.
   BenchPeer(const std::string& command, const BenchCommand& bench,
-            const std::vector<BenchHeat>& heats, int ranks);
+            const std::vector<BenchHeat>& heats, int ranks, const SignalSource& signals);
   BenchPeer(const BenchPeer&) = delete;
   BenchPeer& operator=(const BenchPeer&) = delete;
   ~BenchPeer();
 
   /// Where it takes turns.
   const std::string& folder() const { return folder_; }
-  /// Ends it, and returns what it found. Where that is less than the heats, the last figure says
-  /// why.
+  /// Ends it, and returns what it found, with the reason for what is missing.
   std::vector<BenchFigure> end();
 
  private:
@@ -39,7 +39,8 @@ class BenchPeer {
   void stop() noexcept;
   std::string last_words() const;
 
-  std::string name_;  ///< of the program, for messages
+  const SignalSource& signals_;  ///< one that ends the command ends waits, too
+  std::string name_;             ///< of the program, for messages
   const std::vector<BenchHeat>& heats_;
   int ranks_;
   std::string folder_;

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "cli/bench.h"
@@ -20,7 +22,6 @@
 namespace iridium::cli {
 namespace {
 
-constexpr int rounds = 5;
 constexpr int most_calls_per_graph = 50;
 /// A graph is not larger than what takes about so long: large copies need few calls in it.
 constexpr double graph_us = 2000;
@@ -41,8 +42,11 @@ struct Times {
 /// it the ranks exchange how it went, and once one has failed nobody goes on.
 class Contestant {
  public:
-  Contestant(Context& context, StreamRef& stream, const BenchHeat::Entry& entry)
-      : world_(context.world()), team_(context.make_team(world_.ranks())), stream_(stream) {
+  Contestant(Context& context, StreamRef& stream, const BenchHeat::Entry& entry, std::uint64_t seed)
+      : world_(context.world()),
+        team_(context.make_team(world_.ranks())),
+        stream_(stream),
+        seed_(seed) {
     attempt([&] { prepared_ = entry.operation->prepare(context, team_, entry.arguments); });
     validate();
     capture();
@@ -62,7 +66,9 @@ class Contestant {
   }
 
   /// That it still does the right thing.
-  void check_again(std::uint64_t seed) {
+  void check_again() {
+    // The probe has used up some seeds behind the first.
+    const std::uint64_t seed = seed_ + 1000;
     attempt([&] { prepared_->set_inputs(seed); });
     attempt([&] {
       prepared_->launch(stream_);
@@ -108,7 +114,7 @@ class Contestant {
         team_.check();
         return prepared_->check(seed);
       };
-      const ProbeResult result = probe(stream_, target, {.team = world_});
+      const ProbeResult result = probe(stream_, target, {.team = world_, .seed = seed_});
       if (result.verdict != Verdict::capturable)
         throw Error(Errc::system,
                     fmt::format("{} at {}: {}", name(result.verdict), result.step, result.reason));
@@ -136,15 +142,25 @@ class Contestant {
   }
 
   void sample(Times& times, int calls, double sample_us, const std::function<void()>& submit) {
-    if (times.repeats == 0)
-      times.repeats =
-          static_cast<int>(std::clamp(sample_us / time(submit, trial_calls), 1.0, most_repeats));
+    if (times.repeats == 0) times.repeats = choose_repeats(sample_us, submit);
     times.samples.push_back(time(submit, times.repeats) / calls);
+  }
+
+  /// How many repeats take as long as a sample is to take; warms up meanwhile.
+  int choose_repeats(double sample_us, const std::function<void()>& submit) {
+    double repeats = 1;
+    double once = time(submit, 1);
+    while (repeats * once < sample_us / 2 && repeats < most_repeats && failed_.empty()) {
+      repeats = std::min({most_repeats, 10 * repeats, std::ceil(sample_us / once)});
+      once = time(submit, static_cast<int>(repeats));
+    }
+    return static_cast<int>(std::clamp(sample_us / once, 1.0, most_repeats));
   }
 
   Team world_;
   Team team_;
   StreamRef& stream_;
+  std::uint64_t seed_;
   std::unique_ptr<OperationCase> prepared_;
   std::optional<Graph> graph_;
   int calls_ = 1;
@@ -170,26 +186,6 @@ void set_numbers(BenchFigure& figure, const Contestant& contestant, const Times&
   figure.bus_gbps = figure.algorithm_gbps * contestant.prepared().bus_factor();
 }
 
-std::string argument(const Arguments& arguments, const std::string& name) {
-  const auto found = arguments.find(name);
-  return found == arguments.end() ? "" : found->second;
-}
-
-BenchFigure figure_of(const BenchHeat& heat, const BenchHeat::Entry& entry, int ranks,
-                      const std::string& mode) {
-  BenchFigure figure;
-  figure.operation = heat.operation;
-  figure.contender = entry.contender;
-  figure.algorithm = argument(entry.arguments, "algorithm");
-  figure.dtype = argument(entry.arguments, "dtype");
-  const std::string blocks = argument(entry.arguments, "blocks");
-  figure.blocks = blocks.empty() ? 0 : std::stoi(blocks);
-  figure.mode = mode;
-  figure.ranks = ranks;
-  figure.bytes = heat.bytes;
-  return figure;
-}
-
 /// Two figures per entry; the share of the fastest plain copy is known at the end.
 std::vector<BenchFigure> figures_of(const BenchHeat& heat, int ranks,
                                     const std::vector<std::unique_ptr<Contestant>>& contestants) {
@@ -198,7 +194,7 @@ std::vector<BenchFigure> figures_of(const BenchHeat& heat, int ranks,
   for (std::size_t i = 0; i < heat.entries.size(); ++i) {
     const Contestant& contestant = *contestants[i];
     for (const bool is_graph : {true, false}) {
-      BenchFigure figure = figure_of(heat, heat.entries[i], ranks, is_graph ? "graph" : "eager");
+      BenchFigure figure = blank_figure(heat, heat.entries[i], ranks, is_graph ? "graph" : "eager");
       figure.failed = contestant.failed();
       if (figure.failed.empty())
         set_numbers(figure, contestant, is_graph ? contestant.replayed() : contestant.eager(),
@@ -231,17 +227,20 @@ std::size_t heap_bytes(const std::vector<BenchHeat>& heats) {
 
 std::vector<BenchFigure> run_heat(Context& context, StreamRef& stream, const BenchHeat& heat,
                                   std::size_t number, const BenchCommand& command) {
+  // The same on every rank, and another in every heat.
+  const std::uint64_t seed =
+      context.world().broadcast(std::uint64_t{std::random_device()()} << 16, 0);
   std::vector<std::unique_ptr<Contestant>> contestants;
   for (const BenchHeat::Entry& entry : heat.entries)
-    contestants.push_back(std::make_unique<Contestant>(context, stream, entry));
+    contestants.push_back(std::make_unique<Contestant>(context, stream, entry, seed));
   const double sample_us = command.sample_milliseconds * 1000;
   // In turns, round after round: what disturbs the machine for a while disturbs all of them.
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < bench_rounds; ++round) {
     for (const auto& contestant : contestants)
-      for (int i = round; i < command.samples; i += rounds) contestant->measure(sample_us);
+      for (int i = round; i < command.samples; i += bench_rounds) contestant->measure(sample_us);
     for (const std::string& folder : command.turns) wait_for_peer(context, folder, number, round);
   }
-  for (const auto& contestant : contestants) contestant->check_again(4711);
+  for (const auto& contestant : contestants) contestant->check_again();
   return figures_of(heat, context.size(), contestants);
 }
 
@@ -252,12 +251,12 @@ int bench_as_rank(const BenchCommand& command) {
   std::ofstream rows;
   if (context.rank() == 0) {
     rows.open(command.rows);
-    rows << name(context.backend()) << std::endl;
+    rows << name(context.backend()) << '\n' << std::flush;
   }
-  for (std::size_t i = 0; i < heats.size(); ++i) {
+  for (std::size_t i = command.first_heat; i < heats.size(); ++i) {
     const std::vector<BenchFigure> figures = run_heat(context, stream, heats[i], i, command);
     if (context.rank() != 0) continue;
-    for (const BenchFigure& figure : figures) rows << as_line(figure) << std::endl;
+    for (const BenchFigure& figure : figures) rows << as_line(figure) + "\n" << std::flush;
     if (!rows) throw Error(Errc::system, "cannot write to " + command.rows);
   }
   context.barrier();

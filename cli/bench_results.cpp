@@ -367,9 +367,9 @@ std::string as_line(const BenchFigure& figure) {
   return text_of(to_json(figure), -1);
 }
 
-BenchFigure figure_from_line(const std::string& line) {
-  const Json json = parsed(line, "a rank's line");
-  return figure_from(Fields(json, "a rank's line"));
+BenchFigure figure_from_line(const std::string& line, const std::string& where) {
+  const Json json = parsed(line, where);
+  return figure_from(Fields(json, where));
 }
 
 }  // namespace iridium::cli

@@ -66,7 +66,8 @@ BenchRun read_run(const std::string& path);
 
 /// A figure on its way from a rank to the command.
 std::string as_line(const BenchFigure& figure);
-BenchFigure figure_from_line(const std::string& line);
+/// `where` is how messages begin.
+BenchFigure figure_from_line(const std::string& line, const std::string& where);
 
 /// One line per figure, with a heading.
 std::string as_csv(const BenchRun& run);

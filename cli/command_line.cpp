@@ -68,6 +68,10 @@ int run_command_line(const std::vector<std::string>& arguments) {
   }
   if (*probe_subcommand)
     return probe_command.rows.empty() ? probe(probe_command) : probe_as_rank(probe_command);
+  for (const std::string& argument : arguments) {
+    const bool is_plain = argument.find_first_of(" '\"\\") == std::string::npos;
+    bench_command.text += is_plain ? argument + " " : "'" + argument + "' ";
+  }
   if (*bench_subcommand)
     return bench_command.rows.empty() ? bench(bench_command) : bench_as_rank(bench_command);
   return run(run_options);

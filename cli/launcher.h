@@ -27,6 +27,8 @@ class Launcher {
 
   /// Starts the ranks, stays with them until all have ended, and returns the status to exit with.
   int run();
+  /// Whether a signal has asked it to end them.
+  bool was_interrupted() const { return interrupted_by_.has_value(); }
 
  private:
   using Clock = std::chrono::steady_clock;

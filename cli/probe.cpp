@@ -117,8 +117,7 @@ int probe(const ProbeCommand& command) {
   job.command = "probe";
   job.arguments = {"probe", "-n", std::to_string(job.ranks), "--rows", rows.path()};
   for (const std::string& name : command.operations) {
-    job.arguments.push_back("--op");
-    job.arguments.push_back(name);
+    job.arguments.insert(job.arguments.end(), {"--op", name});
   }
   const int status = Launcher(job).run();
 

@@ -33,7 +33,7 @@ ProgressBar::ProgressBar(std::string unit, std::size_t total)
     : unit_(std::move(unit)), total_(total), is_terminal_(::isatty(2) == 1) {}
 
 ProgressBar::~ProgressBar() {
-  if (is_terminal_ && shown_ > 0) std::cerr << std::endl;
+  if (is_terminal_ && shown_ > 0) std::cerr << '\n' << std::flush;
 }
 
 void ProgressBar::show(std::size_t done) {
@@ -42,11 +42,12 @@ void ProgressBar::show(std::size_t done) {
   const std::string text =
       progress_text(unit_, done, total_, std::chrono::steady_clock::now() - start_);
   if (!is_terminal_) {
-    std::cerr << text << std::endl;
+    std::cerr << text + "\n" << std::flush;
     return;
   }
   const std::size_t filled = total_ == 0 ? bar_width : std::min(done, total_) * bar_width / total_;
-  std::cerr << fmt::format("\r[{}{}] {}\x1b[K", std::string(filled, '#'),
+  // The cursor stays at the beginning: other lines replace the bar.
+  std::cerr << fmt::format("\r\x1b[K[{}{}] {}\r", std::string(filled, '#'),
                            std::string(bar_width - filled, ' '), text)
             << std::flush;
 }

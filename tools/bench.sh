@@ -36,8 +36,13 @@ figures=$(mktemp)
 trap 'rm -f "$figures"' EXIT
 status=0
 "$build/iridium" bench device_barrier signal_all put get put_signal "${options[@]}" --out "$figures" "$@" || status=$?
-[[ -s $figures ]] || exit "$status"
-machine=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["machine"]["name"])' "$figures")
+read -r machine complete < <("$python" -c 'import json, sys
+run = json.load(open(sys.argv[1]))
+print(run["machine"]["name"], run["complete"])' "$figures") || exit "$status"
+if [[ $complete != True ]]; then
+  echo "bench: the run was cut short; bench/results/$machine/bench.json stays as it is" >&2
+  exit "$status"
+fi
 mkdir -p "bench/results/$machine"
 cp "$figures" "bench/results/$machine/bench.json"
 echo "bench/results/$machine/bench.json"

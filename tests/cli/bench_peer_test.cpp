@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "command.h"
 
@@ -79,10 +81,9 @@ TEST(BenchPeers, ThatCannotStartDoNotStopTheRun) {
   const PeerScript peer("echo 'no such library' >&2; exit 3");
   const CommandResult result = bench_with(peer);
   EXPECT_EQ(result.status, 1);
-  EXPECT_NE(result.output.find("did not take its turns from here on: no such library"),
-            std::string::npos)
+  EXPECT_NE(result.output.find("did not take this turn: no such library"), std::string::npos)
       << result.output;
-  EXPECT_NE(result.output.find("3 figures, 0 skipped, 1 failed\n"), std::string::npos)
+  EXPECT_NE(result.output.find("4 figures, 0 skipped, 2 failed\n"), std::string::npos)
       << result.output;
 }
 
@@ -91,6 +92,29 @@ TEST(BenchPeers, ThatDieInTheirTurnDoNotStopTheRun) {
   const CommandResult result = bench_with(peer);
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(result.output.find("out of ink"), std::string::npos) << result.output;
+}
+
+TEST(BenchPeers, ThatWriteNonsenseDoNotStopTheRun) {
+  const PeerScript peer(polite("[[ $round != 4 ]] || echo '{\"operation\": NaN}' >> \"$rows\""));
+  const CommandResult result = bench_with(peer);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.output.find("a line of peer_of_ThatWriteNonsenseDoNotStopTheRun is not JSON"),
+            std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("4 figures, 0 skipped, 2 failed\n"), std::string::npos)
+      << result.output;
+}
+
+TEST(BenchPeers, AreEndedWhenTheCommandIsInterruptedWhileTheyStart) {
+  const PeerScript peer("exec sleep 1000");
+  Lifeline lifeline;
+  {
+    Command command({"bench", "signal_all", "-n", "2", "--peer", peer.path()});
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    command.send_signal(SIGTERM);
+    EXPECT_EQ(command.wait().status, 128 + SIGTERM);
+  }
+  EXPECT_TRUE(lifeline.is_cut());
 }
 
 TEST(BenchPeers, LoseTheirTurnsWhenTheyTakeTooLong) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/progress.h"
 #include "command.h"
@@ -19,7 +21,7 @@ using Words = std::vector<std::string>;
 
 /// Quick, and as right as any.
 Words quick(Words arguments) {
-  for (const char* word : {"--samples", "7", "--sample-time", "0.2"}) arguments.push_back(word);
+  arguments.insert(arguments.end(), {"--samples", "7", "--sample-time", "0.2"});
   return arguments;
 }
 
@@ -57,8 +59,17 @@ TEST(BenchPlan, TakesSettings) {
   ASSERT_EQ(heats[0].entries.size(), 4u);
   EXPECT_EQ(heats[0].entries[2].arguments, (Arguments{{"bytes", "1024"}, {"blocks", "8"}}));
   EXPECT_EQ(heats[0].entries[3].arguments, (Arguments{{"bytes", "1024"}, {"blocks", "16"}}));
-  for (const char* bad : {"colour=red", "blocks", "blocks=", "=8", "bytes=4"}) {
+  for (const char* bad :
+       {"colour=red", "blocks", "blocks=", "=8", "bytes=4", "blocks=abc", "blocks=0", "blocks=8,8",
+        "blocks=8,", "blocks=99999999999", "blocks=all"}) {
     command.settings = {bad};
+    EXPECT_THROW(plan(command), Error) << bad;
+  }
+  command.settings = {"blocks=8", "blocks=16"};
+  EXPECT_THROW(plan(command), Error);
+  command.settings = {};
+  for (const char* bad : {"1", "4K,6", "65G"}) {
+    command.bytes = bad;
     EXPECT_THROW(plan(command), Error) << bad;
   }
 }
@@ -244,14 +255,33 @@ TEST(BenchCommandLine, RefusesBadInput) {
                  "--set dtype: none of the operations has such a parameter");
 }
 
+TEST(BenchCommandLine, KeepsWhatWasMeasuredWhenItIsInterrupted) {
+  const std::string path = temporary("bench_interrupted.json");
+  Command command({"bench", "signal_all", "-n", "1,2", "--sample-time", "300", "--out", path});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  command.send_signal(SIGTERM);
+  EXPECT_EQ(command.wait().status, 128 + SIGTERM);
+  EXPECT_FALSE(read_run(path).complete);
+  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
+  std::filesystem::remove(path);
+}
+
+TEST(BenchCommandLine, WritesNothingOverWhatIsNoFile) {
+  const CommandResult result =
+      run_command({"bench", "signal_all", "-n", "1", "--out", "/dev/null"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.error.find("cannot write to /dev/null: it is no file"), std::string::npos)
+      << result.error;
+}
+
 TEST(BenchCommandLine, RefusesFilesItCannotCompare) {
   const std::string path = temporary("bench_cut.json");
   std::ofstream(path) << "{\"schema\": 1, ";
   const CommandResult result = run_command({"bench", "--compare", path, path});
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.error.find(path + " is cut off"), std::string::npos) << result.error;
   std::filesystem::remove(path);
-  EXPECT_EQ(run_command({"bench", "--compare", path, path}).status, 1);
+  EXPECT_EQ(run_command({"bench", "--compare", path, path}).status, 2);
 }
 
 TEST(Progress, SaysWhatIsLeft) {

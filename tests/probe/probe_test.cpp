@@ -374,7 +374,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ProbeRanks, testing::ValuesIn(all_ranks()),
 void require_expected(const Operation& operation, const Arguments& arguments,
                       const ProbeResult& result) {
   std::string what = operation.name;
-  for (const auto& [key, value] : arguments) what += " " + key + "=" + value;
+  for (const auto& [key, value] : arguments) what.append(" ").append(key).append("=").append(value);
   require(is_expected(operation, result), what + " is " + std::string(name(result.verdict)) +
                                               " at " + result.step + ": " + result.reason);
 }

@@ -38,7 +38,7 @@ inline std::map<std::string, std::vector<std::string>> read_table(const std::str
     const std::string name = cells.at(0);
     cells.erase(cells.begin());
     if (!rows.emplace(name, std::move(cells)).second)
-      throw std::runtime_error(path + " has two rows of " + name);
+      throw std::runtime_error(std::string(path).append(" has two rows of ").append(name));
   }
   if (rows.empty()) throw std::runtime_error(path + " has no table under " + heading);
   return rows;

@@ -8,6 +8,14 @@ namespace {
 
 const Parameter blocks_parameter = {"blocks", {"132", "1"}};
 
+int blocks_argument(const Arguments& arguments) {
+  constexpr std::size_t most = 65'535;
+  const std::size_t blocks = count_argument(arguments, blocks_parameter);
+  if (blocks > most)
+    throw Error(Errc::invalid_argument, "blocks is over the limit of " + std::to_string(most));
+  return static_cast<int>(blocks);
+}
+
 /// output = input, on this rank.
 class CopyCase : public OperationCase {
  public:
@@ -38,7 +46,7 @@ class CopyKernelCase final : public CopyCase {
   CopyKernelCase(Context& context, const Team& team, const Arguments& arguments)
       : CopyCase(context, team, arguments),
         context_(context),
-        blocks_(static_cast<int>(count_argument(arguments, blocks_parameter))) {}
+        blocks_(blocks_argument(arguments)) {}
 
   void launch(StreamRef& stream) override {
     launch_plain_copy(context_, stream, buffers_.output.data(), buffers_.input.data(),

@@ -1,0 +1,195 @@
+#include "cli/bench_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "cli/bench_machine.h"
+#include "cli/bench_peer.h"
+#include "cli/launcher.h"
+#include "cli/temporary_file.h"
+
+namespace iridium::cli {
+namespace {
+
+constexpr const char* modes[] = {"graph", "eager"};
+
+/// What a heat adds to the figures.
+std::size_t figures_of(const BenchHeat& heat) {
+  return std::size(modes) * heat.entries.size();
+}
+
+std::vector<std::string> arguments_for_rank(const BenchCommand& command, const std::string& rows,
+                                            std::size_t first_heat,
+                                            const std::vector<std::string>& turns) {
+  std::vector<std::string> arguments = {"bench",
+                                        "-n",
+                                        "1",
+                                        "--rows",
+                                        rows,
+                                        "--first-heat",
+                                        std::to_string(first_heat),
+                                        "--bytes",
+                                        command.bytes,
+                                        "--samples",
+                                        std::to_string(command.samples),
+                                        "--sample-time",
+                                        fmt::format("{}", command.sample_milliseconds)};
+  for (const std::string& setting : command.settings)
+    arguments.insert(arguments.end(), {"--set", setting});
+  if (command.baselines.empty()) arguments.emplace_back("--no-baseline");
+  for (const std::string& name : command.baselines)
+    arguments.insert(arguments.end(), {"--baseline", name});
+  for (const std::string& folder : turns) arguments.insert(arguments.end(), {"--turns", folder});
+  arguments.insert(arguments.end(), command.operations.begin(), command.operations.end());
+  return arguments;
+}
+
+/// The figures that rank 0 has written; the first line is the backend's name.
+struct Rows {
+  std::string backend;
+  std::vector<BenchFigure> figures;
+};
+Rows read_rows(const std::string& path) {
+  Rows rows;
+  std::ifstream file(path);
+  std::getline(file, rows.backend);
+  for (std::string line; std::getline(file, line) && !file.eof();)
+    rows.figures.push_back(figure_from_line(line, "a rank's line"));
+  return rows;
+}
+
+/// How many figures are there already; cheap, since others are being measured.
+std::size_t count_rows(const std::string& path) {
+  std::ifstream file(path);
+  const auto lines = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  return lines > 0 ? static_cast<std::size_t>(lines) - 1 : 0;
+}
+
+void add_failed(std::vector<BenchFigure>& figures, const BenchHeat& heat, int ranks,
+                const std::string& reason) {
+  for (const BenchHeat::Entry& entry : heat.entries)
+    for (const char* mode : modes) {
+      figures.push_back(blank_figure(heat, entry, ranks, mode));
+      figures.back().failed = reason;
+    }
+}
+
+/// The bandwidth of peers beside the plain copies of the same heat.
+void set_copy_shares(std::vector<BenchFigure>& peers, const std::vector<BenchFigure>& ours) {
+  for (BenchFigure& figure : peers) {
+    double copy_gbps = 0;
+    for (const BenchFigure& one : ours)
+      if (one.contender != "iridium" && one.operation == figure.operation &&
+          one.bytes == figure.bytes && one.ranks == figure.ranks)
+        copy_gbps = std::max(copy_gbps, one.algorithm_gbps);
+    if (copy_gbps > 0) figure.copy_share = figure.algorithm_gbps / copy_gbps;
+  }
+}
+
+/// One job of several heats on a fixed number of ranks.
+class BenchJob {
+ public:
+  BenchJob(const BenchCommand& command, const std::vector<BenchHeat>& heats, int ranks,
+           const SignalSource& signals)
+      : command_(command), heats_(heats), ranks_(ranks) {
+    for (const std::string& peer : command.peers) {
+      peers_.push_back(std::make_unique<BenchPeer>(peer, command, heats, ranks, signals));
+      turns_.push_back(peers_.back()->folder());
+    }
+  }
+
+  /// `done`: how many figures there were before.
+  BenchJobEnd run(ProgressBar& progress, std::size_t done, BenchMachine& machine) {
+    BenchJobEnd end;
+    for (std::size_t heat = 0; heat < heats_.size() && !end.was_interrupted;) {
+      const TemporaryFile rows("iridium-bench");
+      Launcher launcher(job_from(heat, rows.path()));
+      int status = 0;
+      {
+        const std::size_t before = done + figures_.size();
+        const ProgressWatch watch(progress,
+                                  [&, before] { return before + count_rows(rows.path()); });
+        status = launcher.run();
+      }
+      end.was_interrupted = launcher.was_interrupted();
+      if (status != 0) end.status = status;
+      const Rows found = read_rows(rows.path());
+      if (!found.backend.empty()) describe_device(machine, found.backend);
+      heat = take(found.figures, heat);
+      if (heat == heats_.size() || end.was_interrupted) continue;
+      // Before the first one no rank has got as far as a context: others would not either.
+      const bool is_hopeless = found.backend.empty();
+      const std::size_t last = is_hopeless ? heats_.size() : heat + 1;
+      for (; heat < last; ++heat) {
+        add_failed(figures_, heats_[heat], ranks_,
+                   fmt::format("the ranks ended with status {} in it", status));
+        for (const std::string& folder : turns_)
+          for (int round = 0; round < bench_rounds; ++round) give_turn(folder, heat, round);
+      }
+    }
+    return end;
+  }
+
+  /// Ends the peers, too.
+  void move_figures_to(std::vector<BenchFigure>& all) {
+    for (const auto& peer : peers_) {
+      std::vector<BenchFigure> theirs = peer->end();
+      set_copy_shares(theirs, figures_);
+      std::ranges::move(theirs, std::back_inserter(peer_figures_));
+    }
+    std::ranges::move(figures_, std::back_inserter(all));
+    std::ranges::move(peer_figures_, std::back_inserter(all));
+  }
+
+ private:
+  RunOptions job_from(std::size_t first_heat, const std::string& rows) const {
+    RunOptions job = command_.job;
+    job.command = "bench";
+    job.ranks = ranks_;
+    job.program = std::filesystem::read_symlink("/proc/self/exe");
+    job.arguments = arguments_for_rank(command_, rows, first_heat, turns_);
+    return job;
+  }
+
+  /// Adds the figures of complete heats from `heat` on, and returns the first that is not.
+  std::size_t take(const std::vector<BenchFigure>& found, std::size_t heat) {
+    auto next = found.begin();
+    for (; heat < heats_.size(); ++heat) {
+      const auto count = static_cast<std::ptrdiff_t>(figures_of(heats_[heat]));
+      if (found.end() - next < count) break;
+      figures_.insert(figures_.end(), next, next + count);
+      next += count;
+    }
+    return heat;
+  }
+
+  const BenchCommand& command_;
+  const std::vector<BenchHeat>& heats_;
+  int ranks_;
+  std::vector<std::unique_ptr<BenchPeer>> peers_;
+  std::vector<std::string> turns_;
+  std::vector<BenchFigure> figures_;
+  std::vector<BenchFigure> peer_figures_;
+};
+
+}  // namespace
+
+BenchJobEnd run_bench_job(const BenchCommand& command, const std::vector<BenchHeat>& heats,
+                          int ranks, const SignalSource& signals, ProgressBar& progress,
+                          std::size_t& done, BenchRun& run) {
+  BenchJob job(command, heats, ranks, signals);
+  const BenchJobEnd end = job.run(progress, done, run.machine);
+  if (!end.was_interrupted) {
+    for (const BenchHeat& heat : heats) done += figures_of(heat);
+    progress.show(done);
+  }
+  job.move_figures_to(run.figures);
+  return end;
+}
+
+}  // namespace iridium::cli
