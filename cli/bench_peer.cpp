@@ -74,7 +74,8 @@ BenchPeer::BenchPeer(const std::string& command, const BenchCommand& bench,
                   std::to_string(bench.samples), "--sample-time",
                   fmt::format("{}", bench.sample_milliseconds), "--turns", folder_, "--rows",
                   folder / rows_file});
-  if (!wait_for(ready_file, start_patience)) touch(folder / gone_file);
+  is_ready_ = wait_for(ready_file, start_patience);
+  if (!is_ready_) touch(folder / gone_file);
 }
 
 BenchPeer::~BenchPeer() {
@@ -147,7 +148,7 @@ void BenchPeer::stop() noexcept {
     return is_gone_.load();
   };
   // Whoever has started others gets the chance to end them.
-  if (signals_.has_terminating() || !wait(end_patience)) {
+  if (!is_ready_ || !wait(end_patience)) {
     ::kill(-process_, SIGTERM);
     wait(kill_patience);
   }

@@ -45,6 +45,7 @@ class BenchPeer {
   int ranks_;
   std::string folder_;
   pid_t process_ = -1;
+  bool is_ready_ = false;
   std::atomic<bool> is_gone_ = false;
   std::thread reaper_;  ///< waits for the process
 };

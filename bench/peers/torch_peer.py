@@ -7,6 +7,7 @@ All ranks are processes on GPU 0, for which an MPS daemon has to run.
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import random
@@ -19,7 +20,6 @@ MODES = ("graph", "eager")
 OPERATION = "device_barrier"
 SKIPPED = "torch's symmetric memory has no such operation here"
 CALLS_PER_GRAPH = 50
-TRIAL_REPEATS = 3
 MOST_REPEATS = 10_000
 CHECKS = 10
 COUNT = 1024
@@ -67,10 +67,19 @@ class Times:
     def measure(self, sample_us):
         """Collective: takes one more."""
         if self.repeats == 0:
-            once = self.bench.time(self.mode, TRIAL_REPEATS) / TRIAL_REPEATS
-            wanted = int(sample_us / max(once, 1e-3))
-            self.repeats = self.bench.group.from_first(min(max(wanted, 1), MOST_REPEATS))
+            self.repeats = self._choose_repeats(sample_us)
         self.samples.append(self.bench.time(self.mode, self.repeats) / self.calls)
+
+    def _choose_repeats(self, sample_us):
+        """How many take as long as a sample is to take; warms up meanwhile. The same on every rank."""
+        repeats, once = 1, self._time_once(1)
+        while repeats * once < sample_us / 2 and repeats < MOST_REPEATS:
+            repeats = min(MOST_REPEATS, 10 * repeats, math.ceil(sample_us / once))
+            once = self._time_once(repeats)
+        return min(max(int(sample_us / once), 1), MOST_REPEATS)
+
+    def _time_once(self, repeats):
+        return self.bench.group.from_first(max(self.bench.time(self.mode, repeats) / repeats, 1e-3))
 
     def numbers(self):
         ordered = sorted(self.samples)
@@ -207,13 +216,13 @@ class TorchBarrier:
         self.stream = torch.cuda.Stream()
         self.wait_for_all()
         # What the first calls load must not be loaded during the capture.
-        self.time("eager", TRIAL_REPEATS)
+        self.time("eager", 3)
         self.wait_for_all()
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, stream=self.stream, capture_error_mode="thread_local"):
             for _ in range(CALLS_PER_GRAPH):
                 self.handle.barrier(channel=0)
-        self.time("graph", TRIAL_REPEATS)
+        self.time("graph", 3)
 
     def wait_for_all(self):
         self.torch.cuda.synchronize()

@@ -125,9 +125,9 @@ class TorchPeer(TreeTest):
         identity = {"operation": "device_barrier", "contender": "torch", "algorithm": "", "dtype": ""}
         identity |= {"ranks": 1, "bytes": 0, "blocks": 0, "samples": 7}
         identity |= {"algorithm_gbps": 0, "bus_gbps": 0, "copy_share": 0}
-        # Times 1 and 3 are trials, 2, 4, 5, ... samples of the two modes in turn.
-        repeats = {"graph": int(1500 / 101), "eager": int(1500 / 103)}
-        taken = {"graph": [102, *range(105, 117, 2)], "eager": [104, *range(106, 118, 2)]}
+        # Times 1, 2, 4 and 5 are trials, 3, 6, 7, ... samples of the two modes in turn.
+        repeats = {"graph": int(1500 / 102), "eager": int(1500 / 105)}
+        taken = {"graph": [103, *range(107, 119, 2)], "eager": [106, *range(108, 120, 2)]}
         for figure, mode, calls in ((graph, "graph", 50), (eager, "eager", 1)):
             ordered = [time / calls for time in taken[mode]]
             self.assertEqual(figure.pop("calls"), repeats[mode] * calls)
@@ -144,8 +144,8 @@ class TorchPeer(TreeTest):
             taken.append(len(self.benches[0].timed))
             self.assertEqual(self.rows.exists(), turn == 4)
         self.end()
-        # Samples 0 and 5 and a trial in the first round, 1 and 6 in the second; each in two modes.
-        self.assertEqual(taken, [6, 10, 12, 14, 16])
+        # Samples 0 and 5 and two trials in the first round, 1 and 6 in the second; each in two modes.
+        self.assertEqual(taken, [8, 12, 14, 16, 18])
 
     def test_fewer_samples_than_rounds(self):
         self.assertEqual([f["samples"] for f in self.run_all([(0, "device_barrier", 0)], samples=2)], [2, 2])
