@@ -161,8 +161,8 @@ class CudaStream final : public detail::StreamImpl {
     if (recorder_ != std::this_thread::get_id())
       throw Error(Errc::invalid_argument,
                   "end_capture: the capture was begun by another thread, which must end it");
-    graph = std::exchange(recording_, nullptr);
     note_cause();
+    graph = std::exchange(recording_, nullptr);
     const std::string cause =
         cause_ == cudaSuccess ? "" : fmt::format(" by {}", cudaGetErrorName(cause_));
     check_cuda(cudaStreamEndCapture(stream_, &graph->graph),
