@@ -129,6 +129,7 @@ std::vector<std::string> observe(const Call& call) {
   const std::string afterwards = describe(scene.stream.capture_status());
   const Graph graph = scene.stream.end_capture();
   if (outcome.empty()) outcome = graph.node_count() > 0 ? "recorded" : "done at once";
+  scene.other.synchronize();
   scene.stream.launch(graph);
   scene.stream.fill(scene.to.data(), 0, scene.to.bytes());
   scene.stream.synchronize();
