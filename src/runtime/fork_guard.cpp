@@ -25,8 +25,16 @@ struct ForkGuards {
   }
 
  private:
-  static void lock() { instance().mutex.lock(); }
-  static void unlock() { instance().mutex.unlock(); }
+  static void lock() {
+    instance().mutex.lock();
+    for (ForkGuard* guard : instance().all)
+      if (guard->mutex_ != nullptr) guard->mutex_->lock();
+  }
+  static void unlock() {
+    for (ForkGuard* guard : instance().all)
+      if (guard->mutex_ != nullptr) guard->mutex_->unlock();
+    instance().mutex.unlock();
+  }
   static void disarm_child() {
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (ForkGuard* guard : instance().all) {
@@ -38,7 +46,8 @@ struct ForkGuards {
   }
 };
 
-ForkGuard::ForkGuard(std::vector<int> descriptors) : descriptors_(std::move(descriptors)) {
+ForkGuard::ForkGuard(std::vector<int> descriptors, std::mutex* mutex)
+    : descriptors_(std::move(descriptors)), mutex_(mutex) {
   ForkGuards& guards = ForkGuards::instance();
   const std::lock_guard lock(guards.mutex);
   guards.all.push_back(this);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 namespace iridium {
@@ -11,7 +12,9 @@ namespace iridium {
 /// the other ranks, and could say goodbye in its name.
 class ForkGuard {
  public:
-  explicit ForkGuard(std::vector<int> descriptors);
+  /// `mutex`, where given, is held across forks: else a child in which the thread that held it does
+  /// not exist would wait for it for ever.
+  explicit ForkGuard(std::vector<int> descriptors, std::mutex* mutex = nullptr);
   ~ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
@@ -22,6 +25,7 @@ class ForkGuard {
  private:
   friend struct ForkGuards;
   std::vector<int> descriptors_;
+  std::mutex* mutex_;
   std::atomic<bool> in_child_ = false;
 };
 

@@ -15,6 +15,7 @@
 #include "base/deadline.h"
 #include "runtime/control_message.h"
 #include "runtime/control_plane.h"
+#include "runtime/fork_guard.h"
 
 namespace iridium {
 
@@ -123,6 +124,7 @@ class Mailbox final : private ControlListener {
   const int rank_;
   const std::uint64_t context_id_;
   std::mutex mutex_;
+  const ForkGuard fork_guard_{{}, &mutex_};  ///< the control thread may hold it
   std::condition_variable changed_;
   std::vector<Peer> peers_;
   std::map<std::uint32_t, Inbox> inboxes_;
