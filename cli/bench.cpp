@@ -17,6 +17,7 @@
 #include "cli/bench_job.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_results.h"
+#include "cli/command_line.h"
 #include "cli/progress.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"
@@ -59,11 +60,6 @@ class OutputFile {
   std::string path_;
 };
 
-void print(const std::string& text) {
-  std::cout << text << std::flush;
-  if (!std::cout) throw Error(Errc::system, "cannot write to standard output");
-}
-
 std::string text_of(const BenchRun& run, const std::string& format) {
   if (format == "json") return as_json(run);
   return format == "csv" ? as_csv(run) : as_table(run);
@@ -88,7 +84,7 @@ int fill(BenchRun& run, const BenchCommand& command, const std::vector<int>& ran
   // From here on a signal ends the run, and what was measured is kept.
   const SignalSource signals;
   std::size_t total = 0;
-  for (const BenchHeat& heat : heats) total += 2 * heat.entries.size() * ranks.size();
+  for (const BenchHeat& heat : heats) total += figure_count(heat) * ranks.size();
   ProgressBar progress("figures", total);
   std::size_t done = 0;
   int status = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,14 @@ struct BenchHeat {
   std::size_t bytes = 0;  ///< 0 for operations without payload
   std::vector<Entry> entries = {};
 };
+
+/// How contenders are measured: as replays of a graph, and as eager calls.
+inline constexpr const char* bench_modes[] = {"graph", "eager"};
+
+/// How many figures a heat has, without those of peers.
+inline std::size_t figure_count(const BenchHeat& heat) {
+  return std::size(bench_modes) * heat.entries.size();
+}
 
 /// Adds the subcommand to `app`; the parser fills `command`.
 CLI::App* add_bench(CLI::App& app, BenchCommand& command);

@@ -16,13 +16,6 @@
 namespace iridium::cli {
 namespace {
 
-constexpr const char* modes[] = {"graph", "eager"};
-
-/// What a heat adds to the figures.
-std::size_t figures_of(const BenchHeat& heat) {
-  return std::size(modes) * heat.entries.size();
-}
-
 std::vector<std::string> arguments_for_rank(const BenchCommand& command, const std::string& rows,
                                             std::size_t first_heat,
                                             const std::vector<std::string>& turns) {
@@ -73,7 +66,7 @@ std::size_t count_rows(const std::string& path) {
 void add_failed(std::vector<BenchFigure>& figures, const BenchHeat& heat, int ranks,
                 const std::string& reason) {
   for (const BenchHeat::Entry& entry : heat.entries)
-    for (const char* mode : modes) {
+    for (const char* mode : bench_modes) {
       figures.push_back(blank_figure(heat, entry, ranks, mode));
       figures.back().failed = reason;
     }
@@ -136,14 +129,13 @@ class BenchJob {
   }
 
   /// Ends the peers, too.
-  void move_figures_to(std::vector<BenchFigure>& all) {
+  void add_figures_to(std::vector<BenchFigure>& all) {
+    all.insert(all.end(), figures_.begin(), figures_.end());
     for (const auto& peer : peers_) {
       std::vector<BenchFigure> theirs = peer->end();
       set_copy_shares(theirs, figures_);
-      std::ranges::move(theirs, std::back_inserter(peer_figures_));
+      std::ranges::move(theirs, std::back_inserter(all));
     }
-    std::ranges::move(figures_, std::back_inserter(all));
-    std::ranges::move(peer_figures_, std::back_inserter(all));
   }
 
  private:
@@ -160,7 +152,7 @@ class BenchJob {
   std::size_t take(const std::vector<BenchFigure>& found, std::size_t heat) {
     auto next = found.begin();
     for (; heat < heats_.size(); ++heat) {
-      const auto count = static_cast<std::ptrdiff_t>(figures_of(heats_[heat]));
+      const auto count = static_cast<std::ptrdiff_t>(figure_count(heats_[heat]));
       if (found.end() - next < count) break;
       figures_.insert(figures_.end(), next, next + count);
       next += count;
@@ -174,7 +166,6 @@ class BenchJob {
   std::vector<std::unique_ptr<BenchPeer>> peers_;
   std::vector<std::string> turns_;
   std::vector<BenchFigure> figures_;
-  std::vector<BenchFigure> peer_figures_;
 };
 
 }  // namespace
@@ -185,10 +176,10 @@ BenchJobEnd run_bench_job(const BenchCommand& command, const std::vector<BenchHe
   BenchJob job(command, heats, ranks, signals);
   const BenchJobEnd end = job.run(progress, done, run.machine);
   if (!end.was_interrupted) {
-    for (const BenchHeat& heat : heats) done += figures_of(heat);
+    for (const BenchHeat& heat : heats) done += figure_count(heat);
     progress.show(done);
   }
-  job.move_figures_to(run.figures);
+  job.add_figures_to(run.figures);
   return end;
 }
 

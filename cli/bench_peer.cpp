@@ -38,6 +38,17 @@ void touch(const fs::path& path) {
   std::ofstream(path, std::ios::app).flush();
 }
 
+/// Whether `condition` has come to hold before patience ended.
+template <class Condition>
+bool wait_until(std::chrono::milliseconds patience, Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(poll_interval);
+  }
+  return true;
+}
+
 std::string done_file(std::size_t heat, int round) {
   return fmt::format("{}.{}.done", heat, round);
 }
@@ -74,7 +85,7 @@ BenchPeer::BenchPeer(const std::string& command, const BenchCommand& bench,
                   std::to_string(bench.samples), "--sample-time",
                   fmt::format("{}", bench.sample_milliseconds), "--turns", folder_, "--rows",
                   folder / rows_file});
-  is_ready_ = wait_for(ready_file, start_patience);
+  is_ready_ = wait_until_ready();
   if (!is_ready_) touch(folder / gone_file);
 }
 
@@ -129,28 +140,20 @@ void BenchPeer::start(const std::string& command, const std::vector<std::string>
   });
 }
 
-bool BenchPeer::wait_for(const std::string& file, std::chrono::milliseconds patience) const {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!is_gone_ && !signals_.has_terminating() && std::chrono::steady_clock::now() < deadline) {
-    if (fs::exists(fs::path(folder_) / file)) return true;
-    std::this_thread::sleep_for(poll_interval);
-  }
-  return fs::exists(fs::path(folder_) / file);
+bool BenchPeer::wait_until_ready() const {
+  const auto is_ready = [this] { return fs::exists(fs::path(folder_) / ready_file); };
+  wait_until(start_patience, [&] { return is_ready() || is_gone_ || signals_.has_terminating(); });
+  return is_ready();
 }
 
 void BenchPeer::stop() noexcept {
   if (!reaper_.joinable()) return;
   touch(fs::path(folder_) / end_file);
-  const auto wait = [this](std::chrono::seconds patience) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    while (!is_gone_ && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(poll_interval);
-    return is_gone_.load();
-  };
+  const auto is_gone = [this] { return is_gone_.load(); };
   // Whoever has started others gets the chance to end them.
-  if (!is_ready_ || !wait(end_patience)) {
+  if (!is_ready_ || !wait_until(end_patience, is_gone)) {
     ::kill(-process_, SIGTERM);
-    wait(kill_patience);
+    wait_until(kill_patience, is_gone);
   }
   ::kill(-process_, SIGKILL);
   reaper_.join();
@@ -182,7 +185,7 @@ std::vector<BenchFigure> BenchPeer::end() {
     problem = fmt::format("{} did not take this turn: {}", name_, last_words());
   if (problem.empty()) return figures;
   for (const BenchHeat& heat : heats_)
-    for (const char* mode : {"graph", "eager"}) {
+    for (const char* mode : bench_modes) {
       const bool is_there = std::ranges::any_of(figures, [&](const BenchFigure& one) {
         return one.operation == heat.operation && one.bytes == heat.bytes && one.mode == mode;
       });
@@ -199,14 +202,10 @@ bool give_turn(const std::string& folder, std::size_t heat, int round,
   const std::string turn = fmt::format("{}.{}", heat, round);
   if (fs::exists(path / gone_file)) return false;
   touch(path / turn);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (fs::exists(path / done_file(heat, round))) return true;
-    if (fs::exists(path / gone_file)) return false;
-    std::this_thread::sleep_for(poll_interval);
-  }
-  touch(path / gone_file);
-  return false;
+  const auto is_done = [&] { return fs::exists(path / done_file(heat, round)); };
+  const auto is_gone = [&] { return fs::exists(path / gone_file); };
+  if (!wait_until(patience, [&] { return is_done() || is_gone(); })) touch(path / gone_file);
+  return is_done();
 }
 
 }  // namespace iridium::cli

@@ -35,7 +35,7 @@ class BenchPeer {
 
  private:
   void start(const std::string& command, const std::vector<std::string>& arguments);
-  bool wait_for(const std::string& file, std::chrono::milliseconds patience) const;
+  bool wait_until_ready() const;
   void stop() noexcept;
   std::string last_words() const;
 

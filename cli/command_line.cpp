@@ -16,11 +16,6 @@ namespace {
 
 constexpr int usage_error_status = 2;
 
-void print(const std::string& text) {
-  std::cout << text << std::flush;
-  if (!std::cout) throw Error(Errc::system, "cannot write to standard output");
-}
-
 std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   const std::vector<std::string> unknown = app->remaining();
   const bool has_command = !app->get_subcommands().empty();
@@ -30,7 +25,22 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   return "iridium: " + reason + "\nRun with --help for more information.\n";
 }
 
+/// As one would write them in a shell.
+std::string quoted(const std::vector<std::string>& arguments) {
+  std::string text;
+  for (const std::string& argument : arguments) {
+    const bool is_plain = argument.find_first_of(" '\"\\") == std::string::npos;
+    text += is_plain ? argument + " " : "'" + argument + "' ";
+  }
+  return text;
+}
+
 }  // namespace
+
+void print(const std::string& text) {
+  std::cout << text << std::flush;
+  if (!std::cout) throw Error(Errc::system, "cannot write to standard output");
+}
 
 int run_command_line(const std::vector<std::string>& arguments) {
   CLI::App app("Iridium: GPU kernels that read and write each other's memory.", "iridium");
@@ -68,12 +78,10 @@ int run_command_line(const std::vector<std::string>& arguments) {
   }
   if (*probe_subcommand)
     return probe_command.rows.empty() ? probe(probe_command) : probe_as_rank(probe_command);
-  for (const std::string& argument : arguments) {
-    const bool is_plain = argument.find_first_of(" '\"\\") == std::string::npos;
-    bench_command.text += is_plain ? argument + " " : "'" + argument + "' ";
-  }
-  if (*bench_subcommand)
+  if (*bench_subcommand) {
+    bench_command.text = quoted(arguments);
     return bench_command.rows.empty() ? bench(bench_command) : bench_as_rank(bench_command);
+  }
   return run(run_options);
 }
 

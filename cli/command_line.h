@@ -10,4 +10,7 @@ namespace iridium::cli {
 /// status to exit with: 2 when they cannot be understood.
 int run_command_line(const std::vector<std::string>& arguments);
 
+/// Writes to standard output; throws when that fails.
+void print(const std::string& text);
+
 }  // namespace iridium::cli

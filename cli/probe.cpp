@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "cli/command_line.h"
 #include "cli/launcher.h"
 #include "cli/probe_report.h"
 #include "cli/temporary_file.h"
@@ -116,9 +117,8 @@ int probe(const ProbeCommand& command) {
   job.program = std::filesystem::read_symlink("/proc/self/exe");
   job.command = "probe";
   job.arguments = {"probe", "-n", std::to_string(job.ranks), "--rows", rows.path()};
-  for (const std::string& name : command.operations) {
+  for (const std::string& name : command.operations)
     job.arguments.insert(job.arguments.end(), {"--op", name});
-  }
   const int status = Launcher(job).run();
 
   std::ifstream file(rows.path());
@@ -127,11 +127,9 @@ int probe(const ProbeCommand& command) {
   const bool has_begun = report.run.cases > 0;
   if (!has_begun) report.run.ranks = job.ranks;
   if (command.format == "json")
-    std::cout << as_json(version(), report);
+    print(as_json(version(), report));
   else if (has_begun)
-    std::cout << as_table(report);
-  std::cout << std::flush;
-  if (!std::cout) throw Error(Errc::system, "cannot write to standard output");
+    print(as_table(report));
   if (status != 0) return status;
   return report.is_complete() && report.unexpected() == 0 ? 0 : 1;
 }
