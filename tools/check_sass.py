@@ -13,6 +13,8 @@ FUNCTION = re.compile(r"Function : (\S+)")
 LOAD_OR_STORE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+ )?\s*((?:LDG|STG)[\w.]*)")
 LOAD_TO = re.compile(r"LDG(\S*) R(\d+),")
 CONDITIONAL_MOVE = re.compile(r"@!?P\w+ R2UR UR\d+, R(\d+)")
+CALL = re.compile(r"CALL\S* 0x([0-9a-f]+)")
+ADDRESS = re.compile(r"/\*([0-9a-f]{4,})\*/\s+[@A-Z]")
 WRITTEN = re.compile(r"/\*[0-9a-f]{4,}\*/\s+[A-Z][\w.]* R(\d+),")
 # What a table of base addresses, or of ranks, would be read by.
 TABLE_LOADS = ("LDG.E.64", "LDG.E.U8")
@@ -32,10 +34,15 @@ def accesses(lines):
 
 def risky_moves(lines):
     """Functions that move a loaded register to a uniform one under a condition."""
-    current, loaded = None, set()
+    current, loaded, called = None, set(), set()
     for line in lines:
+        # What is called has registers of its own: what was loaded before it is not there.
+        if (address := ADDRESS.search(line)) and int(address[1], 16) in called:
+            loaded = set()
+        if call := CALL.search(line):
+            called.add(int(call[1], 16))
         if function := FUNCTION.search(line):
-            current, loaded = function[1], set()
+            current, loaded, called = function[1], set(), set()
         elif load := LOAD_TO.search(line):
             registers = 4 if ".128" in load[1] else 2 if ".64" in load[1] else 1
             loaded.update(range(int(load[2]), int(load[2]) + registers))

@@ -38,6 +38,18 @@ class CheckSass(unittest.TestCase):
         self.assertEqual(self.check(GOOD + load + other + move), [])
         self.assertEqual(self.check(GOOD + load + move.replace("@P0", "   ")), [])
 
+    def test_a_called_function_has_registers_of_its_own(self):
+        code = (
+            "        /*0000*/                   LDG.E R2, desc[UR18][R2.64] ;\n"
+            "        /*0010*/                   CALL.REL.NOINC 0x30 ;\n"
+            "        /*0020*/                   EXIT ;\n"
+            "        /*0030*/               @P0 R2UR UR8, R2 ;\n"
+        )
+        self.assertEqual(self.check(GOOD + code), [])
+        self.assertEqual(
+            self.check(GOOD + code.replace("0x30", "0x40")), ["_ZN5OtherE moves what it loaded by a conditional R2UR"]
+        )
+
     def test_no_such_kernel(self):
         self.assertEqual(self.check(GOOD.replace("AllStore", "Nothing")), ["no kernel is called AllStore"])
 

@@ -24,6 +24,14 @@
 #define IR_ON_HIP 0
 #endif
 
+/// Before a function that only failures call. It stays out of the kernels' code, which a GPU
+/// fetches anew at every launch.
+#if IR_ON_CUDA || IR_ON_HIP
+#define IR_COLD __attribute__((noinline))
+#else
+#define IR_COLD
+#endif
+
 /// Before a loop that should stay one. A GPU fetches a kernel's instructions anew at every launch,
 /// so that code which runs once, or only when something has failed, should at least be short.
 #if IR_ON_CUDA || IR_ON_HIP

@@ -130,16 +130,52 @@ IR_DEVICE void explain(BlockOf<Threads> block, const Lane& lane, FaultRecord fau
   raise(block, lane, fault);
 }
 
+/// Whether `seen` has reached `expected`, on a counter that wraps around.
+IR_DEVICE inline bool has_reached(std::uint32_t seen, std::uint32_t expected) {
+  return static_cast<std::int32_t>(seen - expected) >= 0;
+}
+
+/// What a block knows of a call that cannot go on.
+struct CallFailure {
+  FaultKind kind = FaultKind::none;  ///< none: a wait ended without its flags
+  std::uint32_t step = 0;
+  std::uint32_t expected = 0;
+  std::uint32_t seen = 0;  ///< where the kind is known
+  // Where the flags are that were waited for.
+  const std::byte* flags = nullptr;  ///< of place 0
+  std::size_t stride = 0;            ///< bytes to the next place's
+  bool are_packets = false;          ///< tags of packets, to be equal; else counters, to be reached
+  int only = -1;                     ///< the one member that was waited for, or -1: all others
+};
+
+/// `explain` for calls through a lane.
+template <int Threads>
+IR_COLD IR_DEVICE void explain_call(BlockOf<Threads> block, const Lane& lane, CallFailure failure) {
+  FaultRecord fault = {};
+  fault.kind = failure.kind;
+  fault.step = failure.step;
+  fault.expected = failure.expected;
+  fault.seen = failure.seen;
+  explain(block, lane, fault, [&](int place, std::uint32_t& seen) {
+    if (place == lane.peers().rank() || (failure.only != -1 && place != failure.only)) return false;
+    const std::byte* const flag = failure.flags + static_cast<std::size_t>(place) * failure.stride;
+    if (failure.are_packets) {
+      const auto pair =
+          target::load_pair(block.seat(), reinterpret_cast<const target::Pair*>(flag));
+      seen = static_cast<std::uint32_t>(pair.first >> 32);
+      return seen != failure.expected || pair.second >> 32 != failure.expected;
+    }
+    seen = target::load<Order::acquire, Scope::system>(
+        block.seat(), reinterpret_cast<const std::uint32_t*>(flag));
+    return !has_reached(seen, failure.expected);
+  });
+}
+
 /// The lane's count of steps, for the records of waits outside of calls.
 template <int Threads>
 IR_DEVICE std::uint32_t step_of(BlockOf<Threads> block, const Lane& lane) {
   return static_cast<std::uint32_t>(
       target::load<Order::relaxed, Scope::device>(block.seat(), &lane.state()->calls) >> 32);
-}
-
-/// Whether `seen` has reached `expected`, on a counter that wraps around.
-IR_DEVICE inline bool has_reached(std::uint32_t seen, std::uint32_t expected) {
-  return static_cast<std::int32_t>(seen - expected) >= 0;
 }
 
 }  // namespace detail

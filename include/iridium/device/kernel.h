@@ -58,8 +58,19 @@ struct CudaCompiler {};
 #if defined(__CUDACC__)
 using ThisCompiler = CudaCompiler;
 
+/// `Kernel::blocks_per_processor`: how many blocks a multiprocessor must hold, at the expense of
+/// registers; by default as many as it can.
+template <class Kernel>
+constexpr int least_blocks() {
+  if constexpr (requires { Kernel::blocks_per_processor; })
+    return Kernel::blocks_per_processor;
+  else
+    return 1;
+}
+
 template <class Kernel, int Threads>
-__global__ void __launch_bounds__(Threads) run_on_cuda(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(Threads, least_blocks<Kernel>())
+    run_on_cuda(const __grid_constant__ Kernel kernel) {
   kernel(BlockOf<Threads>());
 }
 

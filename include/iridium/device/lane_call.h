@@ -31,11 +31,11 @@ class LaneCall {
     std::uint64_t word = 0;
     bool failed = block_.count() > lane_.max_blocks();
     block_.sync();
-    if (!failed) {
-      counter_ = read_counter();
-      failed = !count_in(block_entered, counter_, word);
-    }
-    return agree(failed, word, lane_.max_blocks(), counter_);
+    if (!failed && is_clerk()) failed = !count_in(word);
+    failed = block_.any(failed, word, block_.clerk());
+    step_ = static_cast<std::uint32_t>(word >> 32);
+    counter_ = static_cast<std::uint32_t>(word);
+    return conclude(failed, word == found_busy ? is_busy : 0, lane_.max_blocks(), counter_);
   }
 
   /// Begins, and waits until this block of every member has.
@@ -48,14 +48,21 @@ class LaneCall {
 
   /// Waits until this block of every member is here. What any member's block wrote before, this
   /// block sees afterwards.
-  [[nodiscard]] IR_DEVICE bool barrier() {
+  [[nodiscard]] IR_DEVICE bool barrier() { return await(arrive()); }
+
+  /// The two halves of a barrier, for work between them: `arrive` tells the members that this block
+  /// is here, and returns what `await` needs to wait for theirs.
+  IR_DEVICE std::uint32_t arrive() {
     ++counter_;
     block_.sync();
     announce([&](std::uint32_t* flag) {
       target::store<Order::release, Scope::system>(block_.seat(), flag, counter_);
     });
-    const bool failed = block_.any(!await());
-    return conclude(failed, step_, lane_.max_blocks());
+    return counter_;
+  }
+  [[nodiscard]] IR_DEVICE bool await(std::uint32_t arrival) {
+    const bool failed = block_.any(!have_arrived(arrival));
+    return conclude(failed, step_, lane_.max_blocks(), arrival);
   }
 
   /// A whole call that is nothing but a barrier: `enter` and `finish` in one, for a kernel of one
@@ -106,6 +113,8 @@ class LaneCall {
   // The clerk's word: the step, whether another call is here, and 31 bits of the counter.
   static constexpr std::uint64_t is_busy = std::uint64_t{1} << 32;
   static constexpr int counter_shift = 33;
+  // What the clerk of a block that fails in `begin` passes on when another call is here.
+  static constexpr std::uint64_t found_busy = ~std::uint64_t{0};
 
   /// Tells every member that this block has begun, counts it in, and waits for theirs, as far as it
   /// is this thread's to do. False when something failed.
@@ -117,7 +126,7 @@ class LaneCall {
     });
     const std::uint32_t before = read_counter();
     counter_ = before + 1;
-    return count_in(entry, before, word) && await();
+    return count_in(entry, before, word) && have_arrived(counter_);
   }
 
   IR_DEVICE bool is_clerk() const { return block_.thread() == block_.clerk(); }
@@ -155,6 +164,22 @@ class LaneCall {
     return !failed && !busy;
   }
 
+  /// The clerk counts the block in at once, without waiting for the counter, and learns {step,
+  /// counter}. False when the team has failed or another call is on the lane.
+  IR_DEVICE bool count_in(std::uint64_t& word) const {
+    Seat* const seat = block_.seat();
+    const auto calls = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+        seat, &lane_.state()->calls, block_entered);
+    const auto counter = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+        seat, &lane_.block(block_.index()).counter, std::uint64_t{1} << 32);
+    const bool failed = detail::has_failed(block_, lane_);
+    const bool busy =
+        static_cast<std::uint32_t>(calls) >= static_cast<std::uint32_t>(block_.count()) ||
+        counter >> 32 != 0;
+    word = busy ? found_busy : (calls >> 32) << 32 | counter;
+    return !failed && !busy;
+  }
+
   /// Tells this block of every other member that this one is here, with all that its threads have
   /// stored before the last `sync`: tell(this rank's flag at the peer), on the thread that is there
   /// for the peer.
@@ -169,20 +194,17 @@ class LaneCall {
   }
 
   /// Waits for the other members whose flags are this thread's. Ended by their `announce`.
-  IR_DEVICE bool await() {
+  IR_DEVICE bool have_arrived(std::uint32_t arrival) const {
     bool arrived = true;
     block_.template share<max_team_size>(lane_.peers().size(), [&](int peer) {
-      std::uint32_t seen = 0;
-      if (arrived && peer != lane_.peers().rank())
-        arrived = detail::poll(block_, lane_, [&] { return has_arrived(peer, seen); });
+      if (!arrived || peer == lane_.peers().rank()) return;
+      const std::uint32_t* const flag = &lane_.block(block_.index()).flags[peer];
+      arrived = detail::poll(block_, lane_, [&] {
+        return detail::has_reached(target::load<Order::acquire, Scope::system>(block_.seat(), flag),
+                                   arrival);
+      });
     });
     return arrived;
-  }
-
-  IR_DEVICE bool has_arrived(int peer, std::uint32_t& seen) const {
-    seen = target::load<Order::acquire, Scope::system>(block_.seat(),
-                                                       &lane_.block(block_.index()).flags[peer]);
-    return detail::has_reached(seen, counter_);
   }
 
   /// All threads learn the step from the clerk's `word`, and whether one has failed. The leader has
@@ -196,26 +218,25 @@ class LaneCall {
       failed = true;
       word |= is_busy;
     }
-    return conclude(failed, word, limit);
+    return conclude(failed, word, limit, counter_);
   }
 
-  /// Reports what `failed` means.
-  IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit) {
+  /// Reports what `failed` means. `expected`: of the flags that were waited for.
+  IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit, std::uint32_t expected) {
     if (!failed) return true;
     if (!block_.is_leader()) return false;
-    // The only place from which a call reports, for the sake of small kernels.
-    FaultRecord fault = {};
-    fault.step = step_;
-    fault.expected = counter_;
-    if ((word & is_busy) != 0) fault.kind = FaultKind::lane_busy;
+    detail::CallFailure failure;
+    failure.step = step_;
+    failure.expected = expected;
+    failure.flags = reinterpret_cast<const std::byte*>(lane_.block(block_.index()).flags);
+    failure.stride = sizeof(std::uint32_t);
+    if ((word & is_busy) != 0) failure.kind = FaultKind::lane_busy;
     if (block_.count() > limit) {
-      fault.kind = FaultKind::grid_too_large;
-      fault.expected = static_cast<std::uint32_t>(limit);
-      fault.seen = static_cast<std::uint32_t>(block_.count());
+      failure.kind = FaultKind::grid_too_large;
+      failure.expected = static_cast<std::uint32_t>(limit);
+      failure.seen = static_cast<std::uint32_t>(block_.count());
     }
-    detail::explain(block_, lane_, fault, [&](int peer, std::uint32_t& seen) {
-      return peer != lane_.peers().rank() && !has_arrived(peer, seen);
-    });
+    detail::explain_call(block_, lane_, failure);
     return false;
   }
 
@@ -232,17 +253,19 @@ class LaneCall {
     }
     // Blocks that saw another step belong to another call, also of the same kernel.
     const std::uint32_t id = lane_.terms().call_id + step_ * 0x9e3779b9u;
-    const auto before = target::update<AtomicOp::add, Order::acq_rel, Scope::device>(
+    // Relaxed: whoever finds all blocks counted out finds them counted in, since each has waited
+    // for the answer to that.
+    const auto before = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
         seat, &state->leavers, (std::uint64_t{id} << 32) + 1);
     const std::uint32_t left = static_cast<std::uint32_t>(before) + 1;
     if (left < blocks) return;
     const auto calls = target::load<Order::relaxed, Scope::device>(seat, &state->calls);
     const std::uint32_t ids = static_cast<std::uint32_t>(before >> 32) + id;
     if (left > blocks || static_cast<std::uint32_t>(calls) != blocks || ids != blocks * id) {
-      FaultRecord fault = {};
-      fault.kind = FaultKind::lane_busy;
-      fault.step = step_;
-      return detail::raise(block_, lane_, fault);
+      detail::CallFailure failure;
+      failure.kind = FaultKind::lane_busy;
+      failure.step = step_;
+      return detail::explain_call(block_, lane_, failure);
     }
     target::store<Order::relaxed, Scope::device>(seat, &state->leavers, std::uint64_t{0});
     target::store<Order::relaxed, Scope::device>(seat, &state->calls,

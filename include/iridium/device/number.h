@@ -230,6 +230,15 @@ IR_DEVICE constexpr T multiply(T a, T b) {
 /// The smaller of both; NaN when either is. Of -0 and 0 it may be any.
 template <Number T>
 IR_DEVICE constexpr T minimum(T a, T b) {
+#if IR_ON_CUDA
+  if constexpr (std::same_as<T, float>) {
+    if (!__builtin_is_constant_evaluated()) {
+      float result;
+      asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+      return result;
+    }
+  }
+#endif
   const auto x = static_cast<Accumulator<T>>(a);
   const auto y = static_cast<Accumulator<T>>(b);
   return y < x || y != y ? b : a;
@@ -238,6 +247,15 @@ IR_DEVICE constexpr T minimum(T a, T b) {
 /// The larger of both; NaN when either is. Of -0 and 0 it may be any.
 template <Number T>
 IR_DEVICE constexpr T maximum(T a, T b) {
+#if IR_ON_CUDA
+  if constexpr (std::same_as<T, float>) {
+    if (!__builtin_is_constant_evaluated()) {
+      float result;
+      asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+      return result;
+    }
+  }
+#endif
   const auto x = static_cast<Accumulator<T>>(a);
   const auto y = static_cast<Accumulator<T>>(b);
   return x < y || y != y ? b : a;

@@ -46,22 +46,49 @@ template <int Threads>
   });
 }
 
-/// Fails the team after a `receive_packet` that returned false, naming the members whose slot
-/// `slot` is empty. One thread.
-template <int Threads>
-IR_DEVICE void explain_packet(const LaneCall<Threads>& call, std::size_t slot,
-                              std::uint32_t round = 0) {
+/// Waits for slot `slot` of members [first, first + Batch) that exist, but not of this one, whose
+/// packet is left alone; packets[i] is that of member first + i. Otherwise as `receive_packet`.
+template <int Batch, int Threads>
+[[nodiscard]] IR_DEVICE bool receive_packets(const LaneCall<Threads>& call, int first,
+                                             std::size_t slot, Packet* packets,
+                                             std::uint32_t round = 0) {
   const Lane& lane = call.lane();
   const std::uint32_t tag = call.tag(round);
-  FaultRecord fault = {};
-  fault.step = call.step();
-  fault.expected = tag;
-  detail::explain(call.block(), lane, fault, [&](int source, std::uint32_t& seen) {
-    const target::Pair pair =
-        target::load_pair(call.block().seat(), lane.packets(call.parity(round), source) + slot);
-    seen = static_cast<std::uint32_t>(pair.first >> 32);
-    return seen != tag || pair.second >> 32 != tag;
+  const auto is_peer = [&](int source) {
+    return source < lane.peers().size() && source != lane.peers().rank();
+  };
+  return detail::poll(call.block(), lane, [&] {
+    // All are asked before one answer is looked at.
+    target::Pair pairs[Batch];
+    for (int i = 0; i < Batch; ++i)
+      if (is_peer(first + i))
+        pairs[i] = target::load_pair(call.block().seat(),
+                                     lane.packets(call.parity(round), first + i) + slot);
+    bool arrived = true;
+    for (int i = 0; i < Batch; ++i) {
+      if (!is_peer(first + i)) continue;
+      arrived = arrived && pairs[i].first >> 32 == tag && pairs[i].second >> 32 == tag;
+      packets[i] = {{static_cast<std::uint32_t>(pairs[i].first),
+                     static_cast<std::uint32_t>(pairs[i].second)}};
+    }
+    return arrived;
   });
+}
+
+/// Fails the team after a `receive_packet` that returned false, naming the members whose slot
+/// `slot` is empty; unless `from` is -1, only that member can be missing. One thread.
+template <int Threads>
+IR_DEVICE void explain_packet(const LaneCall<Threads>& call, std::size_t slot,
+                              std::uint32_t round = 0, int from = -1) {
+  const Lane& lane = call.lane();
+  detail::CallFailure failure;
+  failure.step = call.step();
+  failure.expected = call.tag(round);
+  failure.flags = reinterpret_cast<const std::byte*>(lane.packets(call.parity(round), 0) + slot);
+  failure.stride = lane.layout().packet_slots * sizeof(target::Pair);
+  failure.are_packets = true;
+  failure.only = from;
+  detail::explain_call(call.block(), lane, failure);
 }
 
 }  // namespace iridium

@@ -18,6 +18,9 @@ namespace iridium::target {
 /// Polls between two looks at the clock and the abort words.
 inline constexpr std::uint32_t polls_per_check = 64;
 
+/// How many 16-byte loads a thread should have on their way: here the processor sees to that.
+inline constexpr int loads_in_flight = 1;
+
 /// How many elements of a tile one thread holds: here all, whatever the number of threads.
 template <int Count, int Chunk, int Threads>
 inline constexpr int held_elements = Count;
