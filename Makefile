@@ -18,7 +18,7 @@ CONFIGURE = cmake --preset $(PRESET) --log-level=NOTICE
 BUILD = cmake --build build --parallel $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint test-sanitizers hip-check gpu-check gpu-check-full bench install docs format clean \
+.PHONY: help setup build demo test test-full lint test-sanitizers hip-check gpu-check gpu-check-full bench install docs format clean \
   build-all
 
 help: ## print this list
@@ -33,8 +33,9 @@ build: ## build the library, the command line (build/iridium) and the examples
 	$(CONFIGURE)
 	$(BUILD) --target src/all cli/all examples/all
 
-demo: build ## build, then run the first example and the capture probe on four ranks
+demo: build ## build, then run two examples and the capture probe on four ranks
 	build/iridium run -n 4 -- build/examples/01_ranks_and_arrays
+	build/iridium run -n 4 -- build/examples/10_all_reduce
 	build/iridium probe -n 4
 
 bench: build ## measure this machine beside its peers, and regenerate docs/performance.md
@@ -48,6 +49,9 @@ build-all:
 
 test: build-all ## build everything, run every test and lint; ends with "N passed, M failed"
 	@tools/test.sh
+
+test-full: build-all ## run every case of the collectives' tests, not only a sample; takes long
+	IRIDIUM_TEST_FULL=1 build/tests/collectives/collectives_test
 
 lint: build-all ## check format, static analysis, layers, headers, words and settings page
 	@tools/lint.sh

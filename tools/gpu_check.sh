@@ -97,6 +97,10 @@ fi
 IRIDIUM_BACKEND=cuda IRIDIUM_PLACEMENT=host suite ranks_host "$ranks_test" "$host_cases"
 stop_mps
 
+start_mps
+IRIDIUM_BACKEND=cuda suite collectives "$build/tests/collectives/collectives_test" '*-*threads*'
+stop_mps
+
 probe_test=$build/tests/probe/probe_test
 start_mps
 IRIDIUM_BACKEND=cuda suite probe "$probe_test" '*-*threads*'
@@ -108,7 +112,7 @@ for ranks in 1 2 4 8; do
   part "example_${ranks}_ranks" "$build/iridium" run -n "$ranks" --backend cuda -- \
     "$build/examples/01_ranks_and_arrays"
 done
-for example in "$build"/examples/0[2-9]_*; do
+for example in "$build"/examples/0[2-9]_* "$build"/examples/10_*; do
   [[ -x $example && -f $example ]] || continue
   part "example_${example##*/}" "$build/iridium" run -n 4 --backend cuda -- "$example"
 done
@@ -121,7 +125,7 @@ part no_daemon_left no_daemon_left
 
 generated_code() {
   local binary
-  for binary in bench/remote tests/device/device_test; do cuobjdump -sass "$build/$binary"; done > "$logs/kernels.sass"
+  for binary in iridium bench/remote tests/device/device_test; do cuobjdump -sass "$build/$binary"; done > "$logs/kernels.sass"
   tools/check_sass.py "$logs/kernels.sass"
 }
 if command -v cuobjdump > /dev/null; then

@@ -1,7 +1,11 @@
 // Everything.
 #pragma once
 
+#include "iridium/all_gather.h"
+#include "iridium/all_reduce.h"
+#include "iridium/all_to_all.h"
 #include "iridium/bootstrap.h"
+#include "iridium/broadcast.h"
 #include "iridium/context.h"
 #include "iridium/device/atomic.h"
 #include "iridium/device/copy.h"
@@ -14,13 +18,16 @@
 #include "iridium/device_barrier.h"
 #include "iridium/errors.h"
 #include "iridium/info.h"
+#include "iridium/numbers.h"
 #include "iridium/operations.h"
 #include "iridium/probe.h"
+#include "iridium/reduce_scatter.h"
 #include "iridium/remote_memory.h"
 #include "iridium/settings.h"
 #include "iridium/signals.h"
 #include "iridium/stream.h"
 #include "iridium/symmetric_array.h"
 #include "iridium/team.h"
+#include "iridium/tuning.h"
 #include "iridium/types.h"
 #include "iridium/version.h"

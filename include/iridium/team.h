@@ -22,7 +22,7 @@ class TeamState;
 struct TeamOptions {
   int max_blocks = 64;  ///< the largest grid of a call; the smallest among all ranks wins
   std::size_t scratch_bytes = 4u << 20;  ///< staging area, per parity
-  std::size_t packet_bytes = 64u << 10;  ///< payload of small messages, per member and parity
+  std::size_t packet_bytes = 2u << 20;   ///< payload of small messages, of all members, per parity
   std::string name = {};                 ///< for messages; default "team 3"
 };
 

@@ -22,11 +22,14 @@ constexpr std::array table = {
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
-            "team's lane takes about 9 MiB of it."},
+            "team's lane takes about 17 MiB of it."},
     Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
             "Seconds until any wait gives up and names the ranks that were missing."},
     Setting{"ContextOptions::checked", "", variables::checked, "0",
             "1: checked mode: kernels check their accesses to peers. The same on every rank."},
+    Setting{"", "", variables::tuning_table, "none",
+            "A file with rows that go before those of the shipped tuning table. The same on every "
+            "rank."},
     Setting{"ContextOptions::split_blocks", "", variables::split_blocks, "0",
             "1: a CPU block is four fibers with a real block barrier, so that a missing one shows. "
             "For tests."},
@@ -41,8 +44,8 @@ constexpr std::array table = {
             "Largest grid of a call; the smallest among all ranks wins."},
     Setting{"TeamOptions::scratch_bytes", "", "", "4M",
             "Staging area of a team's lane, per parity."},
-    Setting{"TeamOptions::packet_bytes", "", "", "64K",
-            "Small-message area of a team's lane, per member and parity."},
+    Setting{"TeamOptions::packet_bytes", "", "", "2M",
+            "Payload of small messages in a team's lane, per parity; the members share it."},
     Setting{"TeamOptions::name", "", "", "team N", "What messages call the team."},
     Setting{"", "", variables::log, "warn",
             "Lines on standard error: `off`, `error`, `warn`, `info` or `debug`."},

@@ -21,6 +21,7 @@ inline constexpr const char* placement = "IRIDIUM_PLACEMENT";
 inline constexpr const char* heap_bytes = "IRIDIUM_HEAP_BYTES";
 inline constexpr const char* timeout = "IRIDIUM_TIMEOUT";
 inline constexpr const char* checked = "IRIDIUM_CHECKED";
+inline constexpr const char* tuning_table = "IRIDIUM_TUNING_TABLE";
 inline constexpr const char* split_blocks = "IRIDIUM_SPLIT_BLOCKS";
 inline constexpr const char* schedule_seed = "IRIDIUM_SCHEDULE_SEED";
 inline constexpr const char* log = "IRIDIUM_LOG";

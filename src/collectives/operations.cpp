@@ -5,9 +5,14 @@
 
 #include <algorithm>
 
+#include "collectives/all_gather/operation.h"
+#include "collectives/all_reduce/operation.h"
+#include "collectives/all_to_all/operation.h"
+#include "collectives/broadcast/operation.h"
 #include "collectives/copy_limits/operation.h"
 #include "collectives/device_barrier/operation.h"
 #include "collectives/host_calls/operation.h"
+#include "collectives/reduce_scatter/operation.h"
 #include "collectives/remote_memory/operation.h"
 #include "collectives/signals/operation.h"
 
@@ -36,7 +41,10 @@ std::vector<Operation> registered(std::vector<Operation> list) {
 std::vector<Operation> stream_operations() {
   std::vector<Operation> list = signal_operations();
   for (Operation& operation : remote_memory_operations()) list.push_back(std::move(operation));
-  list.push_back(device_barrier_operation());
+  for (Operation operation :
+       {device_barrier_operation(), all_gather_operation(), all_reduce_operation(),
+        all_to_all_operation(), broadcast_operation(), reduce_scatter_operation()})
+    list.push_back(std::move(operation));
   return list;
 }
 

@@ -9,10 +9,10 @@
 #include "base/random.h"
 #include "base/settings.h"
 #include "base/text.h"
+#include "iridium/tuning.h"
 #include "iridium/version.h"
 #include "runtime/find_job.h"
 #include "runtime/rendezvous.h"
-#include "runtime/tuning.h"
 #include "runtime/unix_control_plane.h"
 
 namespace iridium {
@@ -131,7 +131,7 @@ TeamTerms ContextCore::terms(const TeamOptions& options) const {
           .heap_bytes = heap_bytes_,
           .scratch_bytes = options.scratch_bytes,
           .packet_bytes = options.packet_bytes,
-          .tuning_table = tuning_table_hash(),
+          .tuning_table = iridium::tuning_table().hash(),
           .checked = checked_,
           .timeout_ms = timeout_.count(),
           .max_blocks = std::min(options.max_blocks, backend_->max_blocks())};

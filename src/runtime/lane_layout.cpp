@@ -43,7 +43,8 @@ LaneLayout lay_out_lane(int members, const TeamOptions& options) {
   const auto blocks = static_cast<std::size_t>(options.max_blocks);
   const auto sources = static_cast<std::size_t>(members);
   // A 16-byte packet carries 8 bytes of payload and two tags.
-  const std::size_t packet_area = round_up((options.packet_bytes + 7) / 8 * 16);
+  const std::size_t packet_area =
+      round_up(((options.packet_bytes + sources - 1) / sources + 7) / 8 * 16);
 
   LaneLayout layout;
   layout.members = members;

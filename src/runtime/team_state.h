@@ -43,6 +43,7 @@ class TeamState final : private ChannelWatcher {
   const std::string& name() const { return channel_.name; }
   int place() const { return place_; }
   int max_blocks() const { return max_blocks_; }
+  const LaneLayout& layout() const { return layout_; }
 
  private:
   void set_up_lane();

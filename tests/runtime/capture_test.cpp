@@ -47,7 +47,8 @@ TEST_P(CaptureTest, HostCallsAreRefusedAndLeaveTheCaptureValid) {
 }
 
 IR_SCENARIO(graph_keeps_its_arrays) {
-  Context context(job, {.heap_bytes = std::size_t{16} << 20, .world = {.scratch_bytes = 4096}});
+  Context context(job, {.heap_bytes = std::size_t{16} << 20,
+                        .world = {.scratch_bytes = 4096, .packet_bytes = 4096}});
   const std::size_t most = std::size_t{12} << 20;
   auto array = context.allocate<std::byte>(most);
   std::byte* data = array.data();

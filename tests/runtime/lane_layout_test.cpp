@@ -35,7 +35,7 @@ void expect_room(int members, const TeamOptions& options) {
   const LaneLayout layout = lay_out_lane(members, options);
   const auto blocks = static_cast<std::size_t>(options.max_blocks);
   const auto sources = static_cast<std::size_t>(members);
-  const std::size_t slots = (options.packet_bytes + 7) / 8;
+  const std::size_t slots = (options.packet_bytes / sources + 7) / 8;
   EXPECT_GE(layout.packets, sizeof(LaneState) + blocks * sizeof(LaneBlock));
   EXPECT_GE(layout.scratch, layout.packets + 2 * sources * slots * 16);
   EXPECT_GE(layout.bytes, layout.scratch + 2 * options.scratch_bytes);
@@ -222,7 +222,7 @@ TEST(Lanes, HavePartsThatDoNotOverlap) {
                      << members << " members, " << blocks << " blocks, " << bytes << " bytes");
         const LaneLayout layout = lay_out_lane(members, options_of(blocks, bytes, bytes));
         EXPECT_GE(layout.scratch_bytes, bytes);
-        EXPECT_GE(layout.packet_slots * 8, bytes);
+        EXPECT_GE(layout.packet_slots * 8 * static_cast<std::size_t>(members), bytes);
         std::vector<std::byte> memory(layout.bytes);
         LanePlace where;
         const std::vector<int> ranks = {0};

@@ -24,12 +24,12 @@ TEST(Lifetime, TwoHundredContextsInARowLeaveNothing) {
   const auto jobs = make_local_jobs(2);
   const auto one_context = [&](int index) {
     std::thread other([&] {
-      Context context(jobs[1], {.heap_bytes = std::size_t{16} << 20});
+      Context context(jobs[1], {.heap_bytes = std::size_t{32} << 20});
       auto array = context.allocate<int>(100);
       Memory(context).write(array.at(0), index);
       context.barrier();
     });
-    Context context(jobs[0], {.heap_bytes = std::size_t{16} << 20});
+    Context context(jobs[0], {.heap_bytes = std::size_t{32} << 20});
     auto array = context.allocate<int>(100);
     Stream stream = context.make_stream();
     context.barrier();
@@ -78,7 +78,7 @@ TEST(Lifetime, EachSegmentIsMappedOnceForAllRanksOfAProcess) {
 IR_SCENARIO(contexts_in_a_row) {
   // No barrier between them: fast ranks are in the next rendezvous while slow ones leave the last.
   for (int i = 0; i < 30; ++i) {
-    Context context(job, {.heap_bytes = std::size_t{16} << 20});
+    Context context(job, {.heap_bytes = std::size_t{32} << 20});
     require(context.world().broadcast(i, i % job.size) == i, "all ranks are in the same context");
   }
 }

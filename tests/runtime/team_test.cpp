@@ -98,7 +98,7 @@ TEST_P(TeamOfFour, TeamsThatOverlapDoNotMeet) {
 }
 
 IR_SCENARIO(teams_come_and_go) {
-  Context context(job, {.heap_bytes = std::size_t{32} << 20});
+  Context context(job, {.heap_bytes = std::size_t{64} << 20});
   // Each lane takes more than a quarter of the heap: without reuse the third would not fit.
   for (int round = 0; round < 20; ++round) {
     Team team = context.make_team({0, 1, 2, 3}, {.scratch_bytes = 5 << 20});

@@ -22,7 +22,7 @@ struct SimulationOptions {
   int ranks = 2;
   std::uint64_t seed = 1;
   bool split = false;
-  TeamOptions lane = {.max_blocks = 8, .scratch_bytes = 4096, .packet_bytes = 1024, .name = {}};
+  TeamOptions lane = {.max_blocks = 8, .scratch_bytes = 4096, .packet_bytes = 8192, .name = {}};
   std::size_t data_bytes = 1u << 16;      ///< per rank
   std::uint64_t timeout_turns = 300'000;  ///< of every wait
   std::uint32_t first_step = 0;           ///< where the lanes' steps begin

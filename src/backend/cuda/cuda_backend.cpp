@@ -70,7 +70,7 @@ std::string missing_feature(int device, Placement placement) {
 }
 
 /// So many of a rank's grids may wait at the same time, each on a lane of its own.
-constexpr int lanes_at_once = 4;
+constexpr int lanes_at_once = 2;
 
 struct Place {
   std::string process;
@@ -176,7 +176,7 @@ class CudaBackend final : public Backend {
   int max_blocks() const override {
     const int threads =
         attribute(place_.device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-    return std::max(1, resident_share(threads / Block::gpu_threads));
+    return std::max(1, resident_share(threads / Block::gpu_threads / 2));
   }
 
   void check_resident(const detail::KernelEntry& entry, int blocks) const override {

@@ -1,0 +1,64 @@
+// The tuning table: which algorithm and which grid a collective gets when the program leaves that
+// to the library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace iridium {
+
+/// What `automatic` decides by. Nothing of it may differ between members of a team.
+struct TuningCase {
+  std::string_view operation;  ///< "all_reduce"
+  bool symmetric = false;      ///< called with symmetric arrays
+  std::string_view device;     ///< the backend: "cuda", "host"
+  int members = 1;
+  std::size_t bytes = 0;  ///< of one member's largest buffer
+};
+
+/// What it decides.
+struct Choice {
+  std::string algorithm;
+  int blocks = 1;               ///< at most; small messages get fewer
+  int tile = 1;                 ///< 16-byte vectors a thread holds at a time
+  std::size_t round_bytes = 0;  ///< staged per member and round, at most; 0: what the lane holds
+
+  bool operator==(const Choice&) const = default;
+};
+
+/// Rows, of which the first that fits a case decides.
+///
+/// As text, a row is a line of nine words, "all_reduce plain cuda 2 64K packet 16 1 0": operation;
+/// plain or symmetric; device; the most members and the most bytes it is for; then the choice. The
+/// first five can be `*`: any. Blank lines and what follows a `#` mean nothing.
+class TuningTable {
+ public:
+  /// Throws `invalid_argument` with the line's number for what is no table.
+  explicit TuningTable(std::string_view text);
+
+  /// Throws `not_found` for a case that no row fits.
+  Choice choose(const TuningCase& what) const;
+  /// Of the text: members of a team must have the same.
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  struct Row {
+    std::string operation, memory, device;
+    int members;
+    std::size_t bytes;
+    Choice choice;
+  };
+  std::vector<Row> rows_;
+  std::uint64_t hash_;
+};
+
+/// The table the library comes with.
+std::string_view shipped_tuning_table();
+/// This process's table: the file that IRIDIUM_TUNING_TABLE names, else the shipped one. Read once;
+/// throws `invalid_argument` when it is no table, or cannot be read.
+const TuningTable& tuning_table();
+
+}  // namespace iridium

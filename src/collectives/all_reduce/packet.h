@@ -1,0 +1,43 @@
+#pragma once
+
+#include "collectives/reduce_packets.h"
+#include "collectives/shards.h"
+
+namespace iridium {
+
+/// Everybody sends all its elements to everybody, in packets: no barrier.
+template <Number T>
+struct PacketAllReduce {
+  static constexpr int blocks_per_processor = 2;
+  Lane lane;
+  const T* in;
+  T* out;
+  std::size_t count;
+  PacketShare share;
+  ReduceOp op;
+
+  IR_DEVICE void operator()(Block block) const {
+    const Peers& peers = lane.peers();
+    // On its way while the call begins.
+    const std::uint32_t early = share.first(block) + static_cast<std::uint32_t>(block.thread());
+    PacketElements<T> early_word = {};
+    if (early < share.words) early_word = load_word(in, early, count);
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    share.for_each(block, [&](std::uint32_t word) {
+      const auto packet =
+          __builtin_bit_cast(Packet, word == early ? early_word : load_word(in, word, count));
+      IR_ROLLED for (int i = 1; i < peers.size(); ++i) {
+        send_packet(call, staggered(peers, i), word, packet);
+      }
+    });
+    bool received = true;
+    share.for_each(block, [&](std::uint32_t word) {
+      const auto own = load_word(in, word, count);
+      store_word(out, word, count, reduce_packets(call, op, word, own, received));
+    });
+    if (all_received(call, !received, share)) call.finish();
+  }
+};
+
+}  // namespace iridium

@@ -1,0 +1,89 @@
+#pragma once
+
+#include "collectives/packet_words.h"
+#include "collectives/shards.h"
+#include "collectives/spread.h"
+#include "iridium/device/lane_call.h"
+
+namespace iridium {
+
+/// The root sends packets. It hears from nobody by that: a barrier ends the call.
+struct PacketBroadcast {
+  static constexpr int blocks_per_processor = 2;
+  Lane lane;
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::size_t bytes;
+  PacketShare share;
+  int root;
+
+  IR_DEVICE void operator()(Block block) const {
+    const Peers& peers = lane.peers();
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    bool received = true;
+    share.for_each(block, [&](std::uint32_t word) {
+      PacketElements<std::uint8_t> value;
+      if (peers.rank() == root) {
+        value = load_word(in, word, bytes);
+        IR_ROLLED for (int i = 1; i < peers.size(); ++i) {
+          send_packet(call, staggered(peers, i), word, __builtin_bit_cast(Packet, value));
+        }
+      } else {
+        Packet packet = {};
+        received = received && receive_packet(call, root, word, packet);
+        value = __builtin_bit_cast(PacketElements<std::uint8_t>, packet);
+      }
+      store_word(out, word, bytes, value);
+    });
+    if (all_received(call, !received, share, root)) call.leave();
+  }
+};
+
+/// The root copies to its scratch; after a barrier the others read it there.
+struct StagedBroadcast {
+  static constexpr int blocks_per_processor = 2;
+  Lane lane;
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  Rounds rounds;
+  int root;
+
+  IR_DEVICE void operator()(MovingBlock block) const {
+    const Peers& peers = lane.peers();
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
+      const Slice part = rounds.slice(block, round);
+      const std::size_t first = rounds.first(round) + part.first;
+      auto* const staged =
+          reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round))) + part.first;
+      if (peers.rank() == root)
+        spread<4>(
+            block, 2, [&](int i) { return i == 0 ? staged : out + first; }, in + first, part.count);
+      if (!call.barrier()) return;
+      if (peers.rank() != root) copy(block, out + first, peers.at(staged, root), part.count);
+    }
+    call.finish(rounds.count);
+  }
+};
+
+/// Everybody reads the root's input.
+struct DirectBroadcast {
+  static constexpr int blocks_per_processor = 2;
+  Lane lane;
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  Rounds rounds;  ///< one
+  int root;
+
+  IR_DEVICE void operator()(MovingBlock block) const {
+    LaneCall call(lane, block);
+    if (!call.enter()) return;
+    const Slice part = rounds.slice(block, 0);
+    copy(block, out + part.first, lane.peers().at(in + part.first, root), part.count);
+    call.leave();
+  }
+};
+
+}  // namespace iridium

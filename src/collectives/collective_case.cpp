@@ -1,0 +1,210 @@
+#include "collectives/collective_case.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "collectives/call.h"
+
+namespace iridium {
+namespace {
+
+/// A number without pattern for every element of every member.
+std::uint64_t drawn_bits(std::uint64_t seed, int place, std::size_t index) {
+  std::uint64_t bits = (seed * 64 + static_cast<std::uint64_t>(place)) * 0x9e3779b97f4a7c15u +
+                       index * 0xd1342543de82ef95u;
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+  return bits ^ bits >> 31;
+}
+
+template <class T>
+T drawn(std::uint64_t seed, int place, std::size_t index) {
+  const std::uint64_t bits = drawn_bits(seed, place, index);
+  if constexpr (IntegerNumber<T>)
+    return static_cast<T>(bits);
+  else
+    return convert<T>(static_cast<double>(bits >> 11) * 0x1p-52 - 1);
+}
+
+/// Half the distance from 1 to the next number.
+template <FloatNumber T>
+double rounding() {
+  if constexpr (std::same_as<T, fp16>) return 0x1p-11;
+  if constexpr (std::same_as<T, bf16>) return 0x1p-8;
+  return std::same_as<T, float> ? 0x1p-24 : 0x1p-53;
+}
+
+/// A reduction in plain arithmetic, and how far a right result may be from it.
+template <class T>
+class Reference {
+ public:
+  Reference(ReduceOp op, int members) : op_(op), members_(members) {}
+
+  void add(T element) {
+    const auto value = static_cast<Wide>(static_cast<Accumulator<T>>(element));
+    const bool is_first = std::exchange(is_first_, false);
+    switch (op_) {
+      case ReduceOp::sum:
+      case ReduceOp::avg:
+        total_ = is_first ? value : iridium::add(total_, value);
+        break;
+      case ReduceOp::prod:
+        total_ = is_first ? value : multiply(total_, value);
+        break;
+      case ReduceOp::min:
+        total_ = is_first || value < total_ ? value : total_;
+        break;
+      case ReduceOp::max:
+        total_ = is_first || value > total_ ? value : total_;
+        break;
+    }
+    if constexpr (FloatNumber<T>) magnitude_ += std::abs(static_cast<double>(value));
+  }
+
+  bool accepts(T found) const {
+    if constexpr (IntegerNumber<T>) {
+      T expected = static_cast<T>(total_);
+      if (op_ == ReduceOp::avg) expected = static_cast<T>(expected / static_cast<T>(members_));
+      return found == expected;
+    } else {
+      const double expected = op_ == ReduceOp::avg ? total_ / members_ : total_;
+      const bool is_exact = op_ == ReduceOp::min || op_ == ReduceOp::max;
+      const double steps = is_exact ? 0 : 2 * members_ * rounding<Accumulator<T>>();
+      const double size = op_ == ReduceOp::prod ? std::abs(expected) : magnitude_;
+      // Products may end below the smallest normal number.
+      const double smallest = std::same_as<T, fp16> ? 0x1p-24 : 0x1p-126;
+      return std::abs(static_cast<double>(static_cast<Accumulator<T>>(found)) - expected) <=
+             steps * size + 2 * rounding<T>() * std::abs(expected) + smallest;
+    }
+  }
+
+ private:
+  // Integers of any size wrap alike in 64 bits, but compare as they are.
+  using Wide =
+      std::conditional_t<IntegerNumber<T>,
+                         std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
+                         double>;
+
+  ReduceOp op_;
+  int members_;
+  Wide total_ = 0;
+  double magnitude_ = 0;
+  bool is_first_ = true;
+};
+
+template <class T>
+std::string difference(std::size_t i, T found, const std::string& from) {
+  const auto value = static_cast<Accumulator<T>>(found);
+  return fmt::format("output {} is {}, which is not {}", i, +value, from);
+}
+
+template <class T>
+bool have_equal_bits(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+template <class T>
+std::string compare(const Collective& collective, ReduceOp op, int members, std::uint64_t seed,
+                    const std::vector<T>& found) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const SourceElement source = collective.source(i);
+    if (collective.reduces) {
+      Reference<T> reference(op, members);
+      for (int place = 0; place < members; ++place)
+        reference.add(drawn<T>(seed, place, source.index));
+      if (!reference.accepts(found[i]))
+        return difference(
+            i, found[i], fmt::format("the {} of all members' elements {}", name(op), source.index));
+    } else if (!have_equal_bits(found[i], drawn<T>(seed, source.place, source.index))) {
+      return difference(i, found[i],
+                        fmt::format("element {} of place {}", source.index, source.place));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string text_argument(const Arguments& arguments, const Parameter& parameter) {
+  const auto given = arguments.find(parameter.name);
+  return given == arguments.end() ? parameter.values.front() : given->second;
+}
+
+int wish_argument(const Arguments& arguments, const Parameter& parameter) {
+  const std::string text = text_argument(arguments, parameter);
+  if (text == "automatic") return 0;
+  const auto number = parse_number(text);
+  if (!number || *number == 0 || *number > 65'535)
+    throw Error(Errc::invalid_argument,
+                fmt::format("{} is '{}': expected automatic or 1 to 65535", parameter.name, text));
+  return static_cast<int>(*number);
+}
+
+std::size_t CollectiveArguments::count(int members) const {
+  const std::size_t each = bytes / size_of(type) / static_cast<std::size_t>(members);
+  return each == 0 ? 1 : each;
+}
+
+CollectiveArguments parse_collective(const Arguments& arguments) {
+  const std::string memory = text_argument(arguments, memory_parameter);
+  if (memory != "plain" && memory != "symmetric")
+    throw Error(Errc::invalid_argument,
+                fmt::format("memory is '{}': expected plain or symmetric", memory));
+  return {.bytes = count_argument(arguments, collective_bytes),
+          .type = parse_data_type(text_argument(arguments, dtype_parameter)),
+          .op = parse_reduce_op(text_argument(arguments, op_parameter)),
+          .symmetric = memory == "symmetric",
+          .blocks = wish_argument(arguments, blocks_wish),
+          .tile = wish_argument(arguments, tile_wish)};
+}
+
+CollectiveCase::CollectiveCase(Context& context, const Team& team,
+                               const CollectiveArguments& arguments, Collective collective)
+    : team_(team),
+      stream_(context.make_stream()),
+      arguments_(arguments),
+      collective_(std::move(collective)) {
+  const auto words = [&](std::size_t count) { return count * size_of(arguments_.type) / 8 + 1; };
+  in_ = context.allocate<std::uint64_t>(words(collective_.in_count));
+  out_ = context.allocate<std::uint64_t>(words(collective_.out_count));
+}
+
+void CollectiveCase::set_inputs(std::uint64_t seed) {
+  with_type(arguments_.type, [&]<class T>(std::type_identity<T>) {
+    std::vector<T> elements(collective_.in_count);
+    for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = drawn<T>(seed, team_.rank(), i);
+    stream_.copy(in_.data(), elements.data(), elements.size() * sizeof(T));
+    stream_.fill(out_.data(), 0xff, out_.bytes());
+    stream_.synchronize();
+  });
+}
+
+void CollectiveCase::launch(StreamRef& stream) {
+  collective_.launch(
+      stream, {in_.data(), out_.data(), collective_.count, arguments_.type, arguments_.symmetric});
+  detail::retain_captured(stream, in_, out_);
+}
+
+std::string CollectiveCase::check(std::uint64_t seed) {
+  std::string result;
+  with_type(arguments_.type, [&]<class T>(std::type_identity<T>) {
+    std::vector<T> found(collective_.out_count);
+    stream_.copy(found.data(), out_.data(), found.size() * sizeof(T));
+    stream_.synchronize();
+    result = compare(collective_, arguments_.op, team_.size(), seed, found);
+  });
+  return result;
+}
+
+std::size_t CollectiveCase::bytes() const {
+  return collective_.payload * size_of(arguments_.type);
+}
+
+}  // namespace iridium

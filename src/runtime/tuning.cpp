@@ -1,0 +1,119 @@
+#include "iridium/tuning.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+#include "base/settings.h"
+#include "base/text.h"
+#include "iridium/errors.h"
+
+namespace iridium {
+namespace {
+
+constexpr std::string_view shipped_table =
+#include "runtime/tuning_table.inc"
+    ;
+
+constexpr int max_blocks = 1024;
+
+Error bad_row(int line, std::string_view what, const std::string& word) {
+  return {Errc::invalid_argument,
+          fmt::format("tuning table, line {}: {} is '{}'", line, what, word)};
+}
+
+/// The words of a line before its comment.
+std::vector<std::string> words_of(std::string line) {
+  line.resize(std::min(line.find('#'), line.size()));
+  std::istringstream stream(line);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::size_t limit(int line, std::string_view what, const std::string& word, std::size_t largest) {
+  if (word == "*") return largest;
+  const auto bytes = parse_bytes(word);
+  if (!bytes || *bytes > largest) throw bad_row(line, what, word);
+  return *bytes;
+}
+
+int number(int line, std::string_view what, const std::string& word, int smallest, int largest) {
+  const auto value = parse_number(word);
+  if (!value || *value < static_cast<std::uint64_t>(smallest) ||
+      *value > static_cast<std::uint64_t>(largest))
+    throw bad_row(line, what, word);
+  return static_cast<int>(*value);
+}
+
+bool fits(const std::string& pattern, std::string_view word) {
+  return pattern == "*" || pattern == word;
+}
+
+}  // namespace
+
+TuningTable::TuningTable(std::string_view text) : hash_(hash_text(text)) {
+  std::istringstream lines{std::string(text)};
+  int line = 0;
+  for (std::string content; std::getline(lines, content);) {
+    ++line;
+    const std::vector<std::string> words = words_of(content);
+    if (words.empty()) continue;
+    if (words.size() != 9)
+      throw Error(Errc::invalid_argument,
+                  fmt::format("tuning table, line {}: {} words; expected 9", line, words.size()));
+    if (words[1] != "*" && words[1] != "plain" && words[1] != "symmetric")
+      throw bad_row(line, "memory", words[1]);
+    const int tile = number(line, "tile", words[7], 1, 4);
+    if (tile == 3) throw bad_row(line, "tile", words[7]);
+    rows_.push_back(
+        {.operation = words[0],
+         .memory = words[1],
+         .device = words[2],
+         .members =
+             static_cast<int>(limit(line, "members", words[3], std::numeric_limits<int>::max())),
+         .bytes = limit(line, "bytes", words[4], std::numeric_limits<std::size_t>::max()),
+         .choice = {.algorithm = words[5],
+                    .blocks = number(line, "blocks", words[6], 1, max_blocks),
+                    .tile = tile,
+                    .round_bytes =
+                        limit(line, "round", words[8], std::numeric_limits<std::size_t>::max())}});
+  }
+}
+
+Choice TuningTable::choose(const TuningCase& what) const {
+  for (const Row& row : rows_)
+    if (fits(row.operation, what.operation) &&
+        fits(row.memory, what.symmetric ? "symmetric" : "plain") && fits(row.device, what.device) &&
+        what.members <= row.members && what.bytes <= row.bytes)
+      return row.choice;
+  throw Error(Errc::unsupported,
+              fmt::format("the tuning table has no row for {} on {} with {} members and {} bytes",
+                          what.operation, what.device, what.members, what.bytes));
+}
+
+std::string_view shipped_tuning_table() {
+  return shipped_table;
+}
+
+const TuningTable& tuning_table() {
+  static const TuningTable table = [] {
+    const auto path = process_environment(variables::tuning_table);
+    if (!path) return TuningTable(shipped_table);
+    std::ifstream file(*path);
+    std::ostringstream text;
+    // Inserting nothing would count as a failure.
+    if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+    if (file.fail() || text.fail())
+      throw Error(Errc::invalid_argument,
+                  fmt::format("{} is '{}', which cannot be read", variables::tuning_table, *path));
+    // What the file does not decide, the shipped table does.
+    return TuningTable(fmt::format("{}\n{}", text.str(), shipped_table));
+  }();
+  return table;
+}
+
+}  // namespace iridium

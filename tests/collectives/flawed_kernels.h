@@ -1,0 +1,168 @@
+// Small copies of the collectives' kernels, each of which can be flawed in one way: what the tests
+// must find. They sum elements of four bytes, or hand on those of place 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collectives/shards.h"
+#include "device/flawed.h"
+#include "iridium/device/packet.h"
+
+namespace iridium::test {
+
+struct ControlArrays {
+  const std::uint32_t* in;
+  std::uint32_t* out;
+  std::uint32_t count;
+};
+
+/// How a staged sum goes wrong.
+enum class StagingFlaw {
+  none,
+  moving_parts,   ///< a block's part of a shorter round begins elsewhere
+  in_packet_area  ///< elements are staged where packets arrive
+};
+
+/// Everybody stages its elements and reads everybody's, in rounds. Unless 0, every second element
+/// becomes `fixed`.
+template <template <int> class Call, StagingFlaw flaw = StagingFlaw::none, std::uint32_t fixed = 0>
+struct StagedControl {
+  Lane lane;
+  ControlArrays arrays;
+  Rounds rounds;
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    Call<64> call(lane, block);
+    if (!call.begin()) return;
+    for (std::uint32_t round = 0; round < rounds.count; ++round) {
+      const Slice part = flaw == StagingFlaw::moving_parts
+                             ? slice_of<std::uint32_t>(block, rounds.size(round))
+                             : rounds.slice(block, round);
+      auto* const staged = reinterpret_cast<std::uint32_t*>(area(call.parity(round)));
+      const std::size_t first = rounds.first(round);
+      for_each_element(block, part, [&](std::size_t i) {
+        staged[i] = fixed != 0 && i % 2 == 1 ? fixed : arrays.in[first + i];
+      });
+      if (!call.barrier()) return;
+      for_each_element(block, part, [&](std::size_t i) {
+        std::uint32_t sum = 0;
+        for (int place = 0; place < lane.peers().size(); ++place)
+          sum += lane.peers().at(staged, place)[i];
+        arrays.out[first + i] = sum;
+      });
+    }
+    call.finish(rounds.count);
+  }
+
+ private:
+  IR_DEVICE std::byte* area(std::uint32_t parity) const {
+    if (flaw != StagingFlaw::in_packet_area) return lane.scratch(parity);
+    return reinterpret_cast<std::byte*>(lane.packets(parity, 0));
+  }
+};
+
+/// Everybody reads everybody's elements where they lie, and unless it `enters`, without asking
+/// whether they are there.
+template <template <int> class Call, bool enters = true>
+struct DirectControl {
+  Lane lane;
+  ControlArrays arrays;
+  Rounds rounds;  ///< one
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    Call<64> call(lane, block);
+    if (enters ? !call.enter() : !call.begin()) return;
+    for_each_element(block, rounds.slice(block, 0), [&](std::size_t i) {
+      std::uint32_t sum = 0;
+      for (int place = 0; place < lane.peers().size(); ++place)
+        sum += lane.peers().at(arrays.in, place)[i];
+      arrays.out[i] = sum;
+    });
+    call.leave();
+  }
+};
+
+/// How packets are taken for those of this call.
+enum class Acceptance {
+  equal,    ///< by their tag
+  at_least  ///< by a tag that is not behind this call's, as counters wrap around
+};
+
+/// Everybody sends everybody its elements, one in a packet.
+template <Acceptance acceptance>
+struct PacketControl {
+  Lane lane;
+  ControlArrays arrays;
+  Rounds rounds;  ///< one
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    const int size = lane.peers().size();
+    const Slice part = rounds.slice(block, 0);
+    for_each_element(block, part, [&](std::size_t i) {
+      for (int place = 0; place < size; ++place) send_packet(call, place, i, {{arrays.in[i], 0}});
+    });
+    bool received = true;
+    for_each_element(block, part, [&](std::size_t i) {
+      std::uint32_t sum = 0;
+      for (int place = 0; place < size; ++place) received = received && add(call, place, i, sum);
+      arrays.out[i] = sum;
+    });
+    if (!block.any(!received)) return call.finish();
+    if (block.is_leader()) explain_packet(call, part.first);
+  }
+
+ private:
+  IR_DEVICE bool add(const LaneCall<64>& call, int place, std::size_t slot,
+                     std::uint32_t& sum) const {
+    const target::Pair* const from = lane.packets(call.parity(), place) + slot;
+    target::Pair pair = {};
+    const auto is_accepted = [&](std::uint64_t half) {
+      const auto tag = static_cast<std::uint32_t>(half >> 32);
+      return acceptance == Acceptance::equal ? tag == call.tag()
+                                             : detail::has_reached(tag, call.tag());
+    };
+    const bool arrived = detail::poll(call.block(), lane, [&] {
+      pair = target::load_pair(call.block().seat(), from);
+      return is_accepted(pair.first) && is_accepted(pair.second);
+    });
+    sum += static_cast<std::uint32_t>(pair.first);
+    return arrived;
+  }
+};
+
+/// Place 0 sends packets, and unless it `hears`, leaves without a sign of the others.
+template <bool hears>
+struct BroadcastControl {
+  Lane lane;
+  ControlArrays arrays;
+  Rounds rounds;  ///< one
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    const Slice part = rounds.slice(block, 0);
+    bool received = true;
+    for_each_element(block, part, [&](std::size_t i) {
+      Packet packet = {{arrays.in[i], 0}};
+      if (lane.peers().rank() == 0)
+        for (int place = 1; place < lane.peers().size(); ++place)
+          send_packet(call, place, i, packet);
+      else
+        received = received && receive_packet(call, 0, i, packet);
+      arrays.out[i] = packet.data[0];
+    });
+    if (block.any(!received)) {
+      if (block.is_leader()) explain_packet(call, part.first, 0, 0);
+      return;
+    }
+    if (hears)
+      call.leave();
+    else
+      call.finish();
+  }
+};
+
+}  // namespace iridium::test

@@ -1,0 +1,243 @@
+#include "iridium/tuning.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include "support/memory.h"
+#include "support/ranks.h"
+
+namespace iridium::test {
+namespace {
+
+/// Of a case that only names an operation and its size.
+std::string algorithm(const TuningTable& table, std::string_view operation, std::size_t bytes,
+                      int members = 2, bool symmetric = false, std::string_view device = "host") {
+  return table
+      .choose({.operation = operation,
+               .symmetric = symmetric,
+               .device = device,
+               .members = members,
+               .bytes = bytes})
+      .algorithm;
+}
+
+TEST(TuningTables, TakeTheFirstRowThatFits) {
+  const TuningTable table(
+      "all_reduce plain host 2 1K  first   3 2 64K\n"
+      "all_reduce plain host 2 *   second  4 1 0\n"
+      "all_reduce plain *    * *   third   5 1 0\n"
+      "all_reduce *     *    * *   fourth  6 1 0\n"
+      "*          *     *    * *   fifth   7 4 0\n");
+  EXPECT_EQ(algorithm(table, "all_reduce", 1024), "first");
+  EXPECT_EQ(algorithm(table, "all_reduce", 1025), "second");
+  EXPECT_EQ(algorithm(table, "all_reduce", 0, 1), "first");
+  EXPECT_EQ(algorithm(table, "all_reduce", 0, 3), "third");
+  EXPECT_EQ(algorithm(table, "all_reduce", 0, 2, false, "cuda"), "third");
+  EXPECT_EQ(algorithm(table, "all_reduce", 0, 2, true), "fourth");
+  EXPECT_EQ(algorithm(table, "broadcast", 0), "fifth");
+  EXPECT_EQ(table.choose({.operation = "all_reduce", .device = "host", .members = 2}),
+            (Choice{.algorithm = "first", .blocks = 3, .tile = 2, .round_bytes = 64 << 10}));
+}
+
+TEST(TuningTables, SkipBlankLinesAndComments) {
+  const TuningTable table("\n  # a remark\n\tall_reduce * * * * packet 1 1 0 # and another\n\n#\n");
+  EXPECT_EQ(algorithm(table, "all_reduce", 5), "packet");
+}
+
+TEST(TuningTables, WithoutARowForACaseSayWhich) {
+  const TuningTable table("all_reduce plain host 4 1K packet 1 1 0\n");
+  const std::pair<std::size_t, int> beyond[] = {{1025, 4}, {1024, 5}};
+  for (const auto& [bytes, members] : beyond) {
+    const std::string message = expect_error(Errc::unsupported, [&] {
+                                  algorithm(table, "all_reduce", bytes, members);
+                                }).what();
+    for (const std::string& word : {std::string("all_reduce"), std::string("host"),
+                                    std::to_string(bytes), std::to_string(members)})
+      EXPECT_NE(message.find(word), std::string::npos) << message << "\nlacks " << word;
+  }
+  expect_error(Errc::unsupported, [&] { algorithm(TuningTable(""), "all_reduce", 0); });
+}
+
+struct BadLine {
+  const char* line;
+  const char* word;  ///< that the message has
+};
+constexpr BadLine bad_lines[] = {
+    {"all_reduce plain host 2 1K packet 1 1", "8 words"},
+    {"all_reduce plain host 2 1K packet 1 1 0 0", "10 words"},
+    {"all_reduce", "1 words"},
+    {"all_reduce shared host 2 1K packet 1 1 0", "'shared'"},
+    {"all_reduce plain host two 1K packet 1 1 0", "'two'"},
+    {"all_reduce plain host -2 1K packet 1 1 0", "'-2'"},
+    {"all_reduce plain host 3000000000 1K packet 1 1 0", "'3000000000'"},
+    {"all_reduce plain host 2 1KB packet 1 1 0", "'1KB'"},
+    {"all_reduce plain host 2 99999999999999999999 packet 1 1 0", "'99999999999999999999'"},
+    {"all_reduce plain host 2 1K packet 0 1 0", "'0'"},
+    {"all_reduce plain host 2 1K packet 1025 1 0", "'1025'"},
+    {"all_reduce plain host 2 1K packet * 1 0", "'*'"},
+    {"all_reduce plain host 2 1K packet 1 0 0", "'0'"},
+    {"all_reduce plain host 2 1K packet 1 3 0", "'3'"},
+    {"all_reduce plain host 2 1K packet 1 8 0", "'8'"},
+    {"all_reduce plain host 2 1K packet 1 1 some", "'some'"},
+};
+
+TEST(TuningTables, RefuseLinesThatAreNoRowsByTheirNumber) {
+  for (const BadLine& bad : bad_lines) {
+    const std::string text =
+        std::string("# a remark\n\nbroadcast * * * * pull 1 1 0\n") + bad.line + "\nnonsense\n";
+    const std::string message =
+        expect_error(Errc::invalid_argument, [&] { TuningTable table(text); }).what();
+    EXPECT_NE(message.find("line 4"), std::string::npos) << message;
+    EXPECT_NE(message.find(bad.word), std::string::npos) << message << "\nlacks " << bad.word;
+  }
+}
+
+TEST(TuningTables, HaveTheHashOfTheirText) {
+  const std::string row = "all_reduce * * * * packet 1 1 0\n";
+  EXPECT_EQ(TuningTable(row).hash(), TuningTable(row).hash());
+  EXPECT_NE(TuningTable(row).hash(), TuningTable(row + row).hash());
+}
+
+/// Every power of two up to 2^40, and what lies around it.
+std::vector<std::size_t> sizes() {
+  std::vector<std::size_t> all = {0};
+  for (int power = 0; power <= 40; ++power)
+    for (const int around : {-1, 0, 1})
+      all.push_back((std::size_t{1} << power) + static_cast<std::size_t>(around));
+  return all;
+}
+
+TEST(TheShippedTable, HasAnAnswerForEverything) {
+  const TuningTable table(shipped_tuning_table());
+  const TuningTable again(shipped_tuning_table());
+  const std::map<std::string, std::function<void(const std::string&)>> known = {
+      {"all_reduce",
+       [](const std::string& text) {
+         const AllReduceAlgorithm algorithm = parse_all_reduce_algorithm(text);
+         EXPECT_NE(algorithm, AllReduceAlgorithm::automatic);
+         EXPECT_NE(algorithm, AllReduceAlgorithm::atomic) << "which does not know all reductions";
+       }},
+      {"reduce_scatter",
+       [](const std::string& text) {
+         EXPECT_NE(parse_reduce_scatter_algorithm(text), ReduceScatterAlgorithm::automatic);
+       }},
+      {"all_gather",
+       [](const std::string& text) {
+         EXPECT_NE(parse_all_gather_algorithm(text), AllGatherAlgorithm::automatic);
+       }},
+      {"all_to_all", [](const std::string&) {}},
+      {"broadcast",
+       [](const std::string& text) {
+         EXPECT_NE(parse_broadcast_algorithm(text), BroadcastAlgorithm::automatic);
+       }},
+  };
+  for (const auto& [operation, parse] : known)
+    for (const bool symmetric : {false, true})
+      for (const std::string_view device : {"cuda", "host"})
+        for (int members = 1; members <= max_team_size; ++members)
+          for (const std::size_t bytes : sizes()) {
+            const TuningCase what = {operation, symmetric, device, members, bytes};
+            const Choice choice = table.choose(what);
+            parse(choice.algorithm);
+            ASSERT_GE(choice.blocks, 1);
+            ASSERT_TRUE(choice.tile == 1 || choice.tile == 2 || choice.tile == 4);
+            ASSERT_EQ(choice, again.choose(what)) << "what was chosen before does not matter";
+          }
+}
+
+/// Makes `text` this process's table, as long as none has been read.
+void use_table(const std::string& text) {
+  std::string path = "/tmp/iridium-tuning-XXXXXX";
+  const int file = ::mkstemp(path.data());
+  require(file >= 0, "a temporary file");
+  ::close(file);
+  std::ofstream(path) << text;
+  ::setenv("IRIDIUM_TUNING_TABLE", path.c_str(), 1);
+  try {
+    tuning_table();
+  } catch (const Error&) {
+    ::unlink(path.c_str());
+    throw;
+  }
+  ::unlink(path.c_str());
+}
+
+IR_SCENARIO(table_from_a_file) {
+  use_table(
+      "all_reduce plain * * 1K  nonsense  1 1 0\n"
+      "all_reduce plain * * 2K  automatic 1 1 0\n");
+  require(
+      tuning_table().choose({.operation = "broadcast", .device = "host"}) ==
+          TuningTable(shipped_tuning_table()).choose({.operation = "broadcast", .device = "host"}),
+      "what the file does not decide, the shipped table does");
+  Context context(job);
+  Stream stream = context.make_stream();
+  auto in = context.allocate<float>(1024);
+  auto out = context.allocate<float>(1024);
+  const auto refusal = [&](std::size_t count) {
+    return std::string(require_error(Errc::invalid_argument, {}, [&] {
+                         all_reduce(stream, context.world(), out.data(), in.data(), count);
+                       }).what());
+  };
+  require(refusal(256).find("'nonsense'") != std::string::npos, "the file's row was chosen");
+  require(refusal(512).find("automatic") != std::string::npos, "a row that decides nothing");
+  Memory(context).write(in, std::vector<float>(1024, 3));
+  all_reduce(stream, context.world(), out.data(), in.data(), 1024);
+  stream.synchronize();
+  context.world().check();
+  require(
+      Memory(context).read(out) == std::vector<float>(1024, 3.0f * static_cast<float>(job.size)),
+      "a size beyond the file's rows");
+}
+TEST(TuningFiles, GoBeforeTheShippedTable) {
+  expect_all_ok(run_ranks(RankKind::processes, "table_from_a_file", 2));
+}
+
+IR_SCENARIO(different_tables) {
+  if (job.rank == 1) use_table("all_reduce * * * * packet 1 1 0\n");
+  const std::string message =
+      require_error(Errc::mismatch, {0, 1}, [&] { Context context(job); }).what();
+  for (const char* word : {"tuning table", "rank 0 has", "rank 1 has"})
+    require(message.find(word) != std::string::npos, message + "\nlacks " + word);
+}
+TEST(TuningFiles, MustBeTheSameOnAllRanks) {
+  expect_all_ok(run_ranks(RankKind::processes, "different_tables", 2));
+}
+
+IR_SCENARIO(bad_table) {
+  const std::string message = require_error(Errc::invalid_argument, {}, [&] {
+                                use_table("# fine\nall_reduce * * * *\n");
+                              }).what();
+  require(message.find("line 2") != std::string::npos, message);
+}
+IR_SCENARIO(no_table) {
+  for (const char* path : {"/nonexistent/table", "/tmp"}) {
+    ::setenv("IRIDIUM_TUNING_TABLE", path, 1);
+    const std::string message =
+        require_error(Errc::invalid_argument, {}, [] { tuning_table(); }).what();
+    require(message.find("IRIDIUM_TUNING_TABLE") != std::string::npos &&
+                message.find(path) != std::string::npos,
+            message);
+  }
+}
+IR_SCENARIO(empty_table) {
+  use_table("");
+  const TuningCase what = {.operation = "all_reduce", .device = "host"};
+  require(tuning_table().choose(what) == TuningTable(shipped_tuning_table()).choose(what),
+          "the shipped table decides all");
+}
+TEST(TuningFiles, ThatAreNoTablesAreRefused) {
+  expect_all_ok(run_ranks(RankKind::processes, "bad_table", 1));
+  expect_all_ok(run_ranks(RankKind::processes, "no_table", 1));
+}
+TEST(TuningFiles, MayBeEmpty) {
+  expect_all_ok(run_ranks(RankKind::processes, "empty_table", 1));
+}
+
+}  // namespace
+}  // namespace iridium::test
