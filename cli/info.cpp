@@ -5,7 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_axes.h"
 #include "cli/text_table.h"
+#include "iridium/errors.h"
+#include "iridium/tuning.h"
 #include "iridium/version.h"
 
 namespace iridium::cli {
@@ -18,6 +21,11 @@ constexpr int schema = 1;
 
 std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
+}
+
+/// The operations that the tuning table decides on.
+std::vector<std::string> collectives() {
+  return {"all_gather", "all_reduce", "all_to_all", "broadcast", "reduce_scatter"};
 }
 
 std::string memory_text(std::size_t bytes) {
@@ -61,8 +69,35 @@ CLI::App* add_info(CLI::App& app, InfoOptions& options) {
                    "table.")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
-  info->add_flag("--settings", options.settings,
-                 "Shows every setting, its environment variable and its default instead.");
+  CLI::Option* settings =
+      info->add_flag("--settings", options.settings,
+                     "Shows every setting, its environment variable and its default instead.");
+  CLI::Option* choose =
+      info->add_option(
+              "--choose", options.operation,
+              "Shows instead which algorithm and grid a collective gets, for the case that "
+              "the options below describe.")
+          ->check(CLI::IsMember(collectives()))
+          ->excludes(settings)
+          ->option_text("OPERATION");
+  info->add_option("--backend", options.backend, "The backend of the case. The default is host.")
+      ->check(CLI::IsMember({"cuda", "host"}))
+      ->needs(choose)
+      ->option_text("NAME");
+  info->add_option("--memory", options.memory,
+                   "The memory of the case: plain, the default, or symmetric.")
+      ->check(CLI::IsMember({"plain", "symmetric"}))
+      ->needs(choose)
+      ->option_text("KIND");
+  info->add_option("-n", options.ranks, "The team's size in the case. The default is 2.")
+      ->check(CLI::Range(1, 64))
+      ->needs(choose)
+      ->option_text("N");
+  info->add_option(
+          "--bytes", options.bytes,
+          "Bytes of one rank's largest buffer in the case, such as 64K. The default is 1M.")
+      ->needs(choose)
+      ->option_text("SIZE");
   return info;
 }
 
@@ -107,8 +142,37 @@ std::string settings_as_json(std::string_view version, std::span<const Setting> 
   return json_text(json);
 }
 
+std::string choice_text(const InfoOptions& options) {
+  const std::vector<std::size_t> sizes = parse_sizes("--bytes", options.bytes);
+  if (sizes.size() != 1)
+    throw Error(Errc::invalid_argument,
+                fmt::format("--bytes is '{}': expected one size", options.bytes));
+  const Choice choice = tuning_table().choose({.operation = options.operation,
+                                               .symmetric = options.memory == "symmetric",
+                                               .device = options.backend,
+                                               .members = options.ranks,
+                                               .bytes = sizes.front()});
+  if (options.format == "json") {
+    Json json = document(version());
+    json["choice"] = {{"operation", options.operation},   {"backend", options.backend},
+                      {"memory", options.memory},         {"ranks", options.ranks},
+                      {"bytes", sizes.front()},           {"algorithm", choice.algorithm},
+                      {"blocks", choice.blocks},          {"tile", choice.tile},
+                      {"round_bytes", choice.round_bytes}};
+    return json_text(json);
+  }
+  TextTable table(
+      {"operation", "backend", "memory", "ranks", "bytes", "algorithm", "blocks", "tile", "round"});
+  table.add_row({options.operation, options.backend, options.memory, std::to_string(options.ranks),
+                 size_text(sizes.front()), choice.algorithm, fmt::format("up to {}", choice.blocks),
+                 std::to_string(choice.tile),
+                 choice.round_bytes == 0 ? "the lane's" : size_text(choice.round_bytes)});
+  return table.render();
+}
+
 std::string info(const InfoOptions& options) {
   const bool json = options.format == "json";
+  if (!options.operation.empty()) return choice_text(options);
   if (options.settings) return json ? settings_as_json(version(), settings()) : settings_markdown();
   const std::vector<BackendInfo> backends = describe_backends();
   return json ? backends_as_json(version(), backends) : backends_as_table(version(), backends);

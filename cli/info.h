@@ -18,6 +18,12 @@ namespace iridium::cli {
 struct InfoOptions {
   std::string format = "table";  ///< "table" or "json"
   bool settings = false;         ///< the settings instead of the backends
+  std::string operation = {};    ///< what the tuning table chooses for this one instead
+  // The case to choose for.
+  std::string backend = "host";
+  std::string memory = "plain";
+  int ranks = 2;
+  std::string bytes = "1M";
 };
 
 /// Adds the subcommand to `app`; the parser fills `options`.
@@ -29,6 +35,10 @@ std::string backends_as_table(std::string_view version, std::span<const BackendI
 std::string backends_as_json(std::string_view version, std::span<const BackendInfo> backends);
 /// The settings for programs: an object with the fields "schema", "version" and "settings".
 std::string settings_as_json(std::string_view version, std::span<const Setting> settings);
+
+/// What the tuning table chooses, for people or for programs. Throws `invalid_argument` for bytes
+/// that are no size.
+std::string choice_text(const InfoOptions& options);
 
 /// What `iridium info` prints.
 std::string info(const InfoOptions& options);

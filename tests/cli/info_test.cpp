@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "command.h"
+#include "iridium/tuning.h"
 #include "iridium/version.h"
 
 namespace iridium::cli {
@@ -110,6 +111,37 @@ TEST(Info, PrintsSettings) {
   EXPECT_EQ(json.at("schema"), 1);
   ASSERT_EQ(json.at("settings").size(), settings().size());
   EXPECT_EQ(json.at("settings").at(0).at("variable"), settings()[0].variable);
+}
+
+TEST(InfoChoice, TellsWhatTheTuningTableDecides) {
+  const InfoOptions options = {.operation = "all_reduce", .backend = "cuda", .bytes = "4K"};
+  const Choice choice = tuning_table().choose({.operation = "all_reduce",
+                                               .symmetric = false,
+                                               .device = "cuda",
+                                               .members = options.ranks,
+                                               .bytes = 4096});
+  const std::string text = choice_text(options);
+  EXPECT_NE(text.find(choice.algorithm), std::string::npos) << text;
+  EXPECT_NE(text.find("4 KiB"), std::string::npos) << text;
+
+  InfoOptions for_programs = options;
+  for_programs.format = "json";
+  const Json json = Json::parse(choice_text(for_programs));
+  EXPECT_EQ(json["choice"]["algorithm"], choice.algorithm);
+  EXPECT_EQ(json["choice"]["blocks"], choice.blocks);
+  EXPECT_EQ(json["choice"]["bytes"], 4096);
+}
+
+TEST(InfoChoice, RefusesWhatIsNoCase) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"info", "--choose", "all_the_things"},
+           {"info", "--choose", "all_reduce", "-n", "0"},
+           {"info", "--choose", "all_reduce", "--backend", "abacus"},
+           {"info", "--choose", "all_reduce", "--settings"},
+           {"info", "--bytes", "4K"}})
+    EXPECT_EQ(run_command(arguments).status, 2) << arguments.back();
+  for (const char* bytes : {"many", "4K:1M", "-1"})
+    EXPECT_NE(run_command({"info", "--choose", "all_reduce", "--bytes", bytes}).status, 0) << bytes;
 }
 
 }  // namespace
