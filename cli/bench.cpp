@@ -71,7 +71,7 @@ int compare_files(const BenchCommand& command) {
     const Comparison comparison =
         compare(read_run(command.compare[0]), read_run(command.compare[1]), command.threshold);
     print(as_table(comparison));
-    return comparison.has_regressions() ? 1 : 0;
+    return comparison.is_worse() ? 1 : 0;
   } catch (const Error& error) {
     std::cerr << "iridium: " << error.what() << "\n";
     return cannot_compare;
@@ -135,6 +135,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
   bench
       ->add_option("-n", command.ranks,
                    fmt::format("The numbers of ranks, from 1 to {}: 4, or 2,4,8.", max_ranks))
+      ->take_last()
       ->option_text("N[,N...]");
   add_job_options(*bench, command.job);
   bench
@@ -144,7 +145,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
                    "4K:64M.")
       ->take_last()
       ->option_text("SIZES");
-  for (const char* name : {"algorithm", "dtype", "blocks"})
+  for (const char* name : {"algorithm", "dtype", "op", "memory", "blocks"})
     bench
         ->add_option_function<std::string>(
             fmt::format("--{}", name),
@@ -154,11 +155,16 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
             fmt::format("The same as --set {}=VALUE, for operations that have it{}.", name,
                         name == std::string_view("algorithm") ? "; all of them by default" : ""))
         ->option_text("VALUE[,VALUE...]");
+  // Not an option of the list itself, which would drop what the others have put there.
   bench
-      ->add_option("--set", command.settings,
-                   "Values of a parameter of the operations, all of which are measured; may be "
-                   "given several times. Without it parameters have their defaults, but all "
-                   "algorithms are measured.")
+      ->add_option_function<std::vector<std::string>>(
+          "--set",
+          [&command](const std::vector<std::string>& texts) {
+            command.settings.insert(command.settings.end(), texts.begin(), texts.end());
+          },
+          "Values of a parameter of the operations, all of which are measured; may be given "
+          "several "
+          "times. Without it parameters have their defaults, but all algorithms are measured.")
       ->allow_extra_args(false)
       ->option_text("NAME=VALUE[,VALUE...]");
   CLI::Option* baseline =
@@ -200,7 +206,8 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
   bench
       ->add_option("--compare", command.compare,
                    "Compares two files of figures instead, the older one first. The status is 1 "
-                   "when something became slower, 2 when they cannot be compared.")
+                   "when a figure became slower or has no number any more, or the run after is not "
+                   "complete, 2 when they cannot be compared.")
       ->expected(2)
       ->option_text("BEFORE AFTER");
   bench

@@ -52,6 +52,9 @@ struct BenchHeat {
 
   std::string operation;
   std::size_t bytes = 0;  ///< 0 for operations without payload
+  // Empty where the operation has no such parameter.
+  std::string dtype = {};
+  std::string op = {};
   std::vector<Entry> entries = {};
 };
 
@@ -66,8 +69,12 @@ inline std::size_t figure_count(const BenchHeat& heat) {
 /// Adds the subcommand to `app`; the parser fills `command`.
 CLI::App* add_bench(CLI::App& app, BenchCommand& command);
 
-/// What is to be measured. Throws `invalid_argument` for what cannot be.
-std::vector<BenchHeat> plan(const BenchCommand& command);
+/// What is to be measured of these operations. Throws `invalid_argument` for what cannot be.
+std::vector<BenchHeat> plan(const BenchCommand& command,
+                            const std::vector<Operation>& known = operations());
+
+/// Whether the figure is one of this heat.
+bool is_of(const BenchFigure& figure, const BenchHeat& heat);
 
 /// A figure of the entry without numbers.
 BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, int ranks,
@@ -76,7 +83,8 @@ BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, i
 std::vector<std::string> names_of(const std::vector<Operation>& list);
 
 /// Measures or compares, prints what came out, and returns the status to exit with: 0 when every
-/// figure that was asked for is there, or the comparison has found no regression.
+/// figure that was asked for is there or could not be tried, or the comparison has found nothing
+/// worse.
 int bench(const BenchCommand& command);
 
 /// What every rank of a job does.

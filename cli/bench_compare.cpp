@@ -1,9 +1,11 @@
 #include "cli/bench_compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <tuple>
 
@@ -15,8 +17,8 @@ namespace {
 
 /// What makes two figures the same one.
 auto identity(const BenchFigure& figure) {
-  return std::tie(figure.operation, figure.contender, figure.algorithm, figure.dtype, figure.mode,
-                  figure.ranks, figure.bytes, figure.blocks);
+  return std::tie(figure.operation, figure.contender, figure.algorithm, figure.dtype, figure.op,
+                  figure.memory, figure.mode, figure.ranks, figure.bytes, figure.blocks);
 }
 
 using Identity = decltype(identity(BenchFigure{}));
@@ -40,7 +42,8 @@ double noise_of(const BenchFigure& before, const BenchFigure& after) {
 
 FigurePair pair_of(const BenchFigure& before, const BenchFigure& after, double threshold) {
   FigurePair pair = {before, after};
-  if (before.has_numbers() && !after.failed.empty()) pair.change = Change::failed;
+  if (before.has_numbers() && !after.has_numbers())
+    pair.change = after.failed.empty() ? Change::skipped : Change::failed;
   if (!has_time(before) || !has_time(after)) return pair;
   pair.ratio = after.median_us / before.median_us;
   pair.noise = noise_of(before, after);
@@ -62,20 +65,33 @@ std::string text_of(const BenchMachine& machine) {
                      machine.device);
 }
 
+/// "cuda 12.8, torch 2.9.0".
+std::string text_of(const Versions& versions) {
+  std::string text;
+  for (const auto& [name, version] : versions)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, version);
+  return text;
+}
+
 std::vector<std::string> warnings_of(const BenchRun& before, const BenchRun& after) {
   std::vector<std::string> warnings;
   if (!is_same_machine(before.machine, after.machine))
     warnings.push_back(fmt::format("the machines differ: {} before, {} after",
                                    text_of(before.machine), text_of(after.machine)));
+  for (const auto& [contender, versions] : before.versions)
+    if (const auto found = after.versions.find(contender);
+        found != after.versions.end() && found->second != versions)
+      warnings.push_back(fmt::format("the versions of {} differ: {} before, {} after", contender,
+                                     text_of(versions), text_of(found->second)));
   if (!before.complete) warnings.emplace_back("the run before is not complete");
   if (!after.complete) warnings.emplace_back("the run after is not complete");
   return warnings;
 }
 
-/// "iridium all_reduce ring float, 4 ranks, 4096 bytes, graph".
+/// "iridium all_reduce ring bf16 sum plain, 4 ranks, 4096 bytes, graph".
 std::string text_of(const BenchFigure& figure) {
   std::string text = figure.contender + " " + figure.operation;
-  for (const std::string& word : {figure.algorithm, figure.dtype})
+  for (const std::string& word : {figure.algorithm, figure.dtype, figure.op, figure.memory})
     if (!word.empty()) text += " " + word;
   text += fmt::format(", {} {}", figure.ranks, figure.ranks == 1 ? "rank" : "ranks");
   // Exact, since that is what figures are matched by.
@@ -123,18 +139,39 @@ std::string list_of(std::string_view heading, const std::vector<BenchFigure>& fi
   return text + "\n";
 }
 
+std::ptrdiff_t count(const Comparison& comparison, Change change) {
+  return std::ranges::count(comparison.pairs, change, &FigurePair::change);
+}
+
+/// Figures that had a number and are not in the run after.
+std::ptrdiff_t count_missing(const Comparison& comparison) {
+  return std::ranges::count_if(comparison.only_before, &BenchFigure::has_numbers);
+}
+
 std::string summary(const Comparison& comparison) {
-  const auto count = [&](Change change) {
-    return std::ranges::count(comparison.pairs, change, &FigurePair::change);
-  };
   const double ratio = comparison.median_ratio();
   return fmt::format(
-      "{} in both runs: {} slower, {} faster, {} failed; {} only before, {} only after; {}, "
-      "threshold {:g} %\n",
-      comparison.pairs.size(), count(Change::slower), count(Change::faster), count(Change::failed),
+      "{} in both runs: {} slower, {} faster, {} failed, {} skipped; {} only before, {} only "
+      "after; {}, threshold {:g} %\n",
+      comparison.pairs.size(), count(comparison, Change::slower), count(comparison, Change::faster),
+      count(comparison, Change::failed), count(comparison, Change::skipped),
       comparison.only_before.size(), comparison.only_after.size(),
       ratio > 0 ? fmt::format("median ratio {:.3f}", ratio) : "no ratio",
       100 * comparison.threshold);
+}
+
+/// "worse: 1 slower, 2 missing after"; nothing when all is well.
+std::string verdict(const Comparison& comparison) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::ptrdiff_t figures, std::string_view what) {
+    if (figures > 0) parts.push_back(fmt::format("{} {}", figures, what));
+  };
+  add(count(comparison, Change::slower), "slower");
+  add(count(comparison, Change::failed), "failed after");
+  add(count(comparison, Change::skipped), "skipped after");
+  add(count_missing(comparison), "missing after");
+  if (!comparison.is_after_complete) parts.emplace_back("the run after is not complete");
+  return parts.empty() ? "" : fmt::format("worse: {}\n", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -149,14 +186,14 @@ std::string_view name(Change change) {
       return "slower";
     case Change::failed:
       return "failed";
+    case Change::skipped:
+      return "skipped";
   }
   return "unknown";
 }
 
-bool Comparison::has_regressions() const {
-  return std::ranges::any_of(pairs, [](const FigurePair& pair) {
-    return pair.change == Change::slower || pair.change == Change::failed;
-  });
+bool Comparison::is_worse() const {
+  return !verdict(*this).empty();
 }
 
 double Comparison::median_ratio() const {
@@ -176,6 +213,7 @@ Comparison compare(const BenchRun& before, const BenchRun& after, double thresho
   Comparison comparison;
   comparison.threshold = threshold;
   comparison.warnings = warnings_of(before, after);
+  comparison.is_after_complete = after.complete;
   // Figures that a run holds twice are paired in their order.
   std::multimap<Identity, std::size_t> unpaired;
   for (std::size_t i = 0; i < after.figures.size(); ++i)
@@ -201,7 +239,7 @@ std::string as_table(const Comparison& comparison) {
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + "\n";
   if (!text.empty()) text += "\n";
   return text + table_of(comparison.pairs) + list_of("only before", comparison.only_before) +
-         list_of("only after", comparison.only_after) + summary(comparison);
+         list_of("only after", comparison.only_after) + summary(comparison) + verdict(comparison);
 }
 
 }  // namespace iridium::cli

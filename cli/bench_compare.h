@@ -11,10 +11,11 @@ namespace iridium::cli {
 
 /// What became of a figure.
 enum class Change {
-  none,    ///< no more than noise, or there are no two numbers
-  faster,  ///< by more than the threshold and the noise
-  slower,  ///< by more than the threshold and the noise
-  failed,  ///< had a number, and failed since
+  none,     ///< no more than noise, or there are no two numbers
+  faster,   ///< by more than the threshold and the noise
+  slower,   ///< by more than the threshold and the noise
+  failed,   ///< had a number, and failed since
+  skipped,  ///< had a number, and was not tried since
 };
 
 /// The change's name: "slower"; empty for none.
@@ -36,9 +37,11 @@ struct Comparison {
   std::vector<FigurePair> pairs;      ///< in the order of the run before
   std::vector<BenchFigure> only_before;
   std::vector<BenchFigure> only_after;
+  bool is_after_complete = true;
 
-  /// Whether a figure is slower, or failed where it had a number.
-  bool has_regressions() const;
+  /// Whether a figure is slower, or had a number before and has none any more, or the run after is
+  /// not complete.
+  bool is_worse() const;
   /// Of the pairs with two times; 0 where there are none.
   double median_ratio() const;
 };
@@ -49,7 +52,8 @@ struct Comparison {
 /// `invalid_argument` for a threshold that is negative or not finite; 0.05 stands for 5 %.
 Comparison compare(const BenchRun& before, const BenchRun& after, double threshold);
 
-/// For people: warnings, a table, what is in one run only, and a line that sums it up.
+/// For people: warnings, a table, what is in one run only, a line that sums it up, and one that
+/// says what is worse.
 std::string as_table(const Comparison& comparison);
 
 }  // namespace iridium::cli

@@ -78,7 +78,8 @@ void set_copy_shares(std::vector<BenchFigure>& peers, const std::vector<BenchFig
     double copy_gbps = 0;
     for (const BenchFigure& one : ours)
       if (one.contender != "iridium" && one.operation == figure.operation &&
-          one.bytes == figure.bytes && one.ranks == figure.ranks)
+          one.bytes == figure.bytes && one.dtype == figure.dtype && one.op == figure.op &&
+          one.ranks == figure.ranks)
         copy_gbps = std::max(copy_gbps, one.algorithm_gbps);
     if (copy_gbps > 0) figure.copy_share = figure.algorithm_gbps / copy_gbps;
   }
@@ -129,12 +130,13 @@ class BenchJob {
   }
 
   /// Ends the peers, too.
-  void add_figures_to(std::vector<BenchFigure>& all) {
-    all.insert(all.end(), figures_.begin(), figures_.end());
+  void add_to(BenchRun& run) {
+    run.figures.insert(run.figures.end(), figures_.begin(), figures_.end());
     for (const auto& peer : peers_) {
-      std::vector<BenchFigure> theirs = peer->end();
-      set_copy_shares(theirs, figures_);
-      std::ranges::move(theirs, std::back_inserter(all));
+      BenchPeer::Findings theirs = peer->end();
+      set_copy_shares(theirs.figures, figures_);
+      std::ranges::move(theirs.figures, std::back_inserter(run.figures));
+      if (!theirs.versions.empty()) run.versions[theirs.contender] = theirs.versions;
     }
   }
 
@@ -179,7 +181,7 @@ BenchJobEnd run_bench_job(const BenchCommand& command, const std::vector<BenchHe
     for (const BenchHeat& heat : heats) done += figure_count(heat);
     progress.show(done);
   }
-  job.add_figures_to(run.figures);
+  job.add_to(run);
   return end;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -60,6 +61,19 @@ void describe_device(BenchMachine& machine, const std::string& backend) {
     machine.name = folder_name(machine.device);
     machine.driver = driver_version();
   }
+}
+
+std::size_t memory_for_rank(const std::string& backend, int ranks) {
+  const bool is_any = backend.empty() || backend == "auto";
+  for (const BackendInfo& info : describe_backends()) {
+    if (!info.available || info.devices.empty() || !(is_any || backend == name(info.kind)))
+      continue;
+    const std::size_t devices = info.devices.size();
+    const std::size_t sharing = (static_cast<std::size_t>(ranks) + devices - 1) / devices;
+    return info.devices[0].memory_bytes / sharing / 2;
+  }
+  // Making a context says why there is none.
+  return std::numeric_limits<std::size_t>::max();
 }
 
 std::string commit() {

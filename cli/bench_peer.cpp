@@ -29,6 +29,7 @@ constexpr std::chrono::milliseconds poll_interval{5};
 constexpr const char* log_file = "log";
 constexpr const char* rows_file = "rows";
 constexpr const char* plan_file = "plan.json";
+constexpr const char* versions_file = "versions.json";
 constexpr const char* ready_file = "ready";
 constexpr const char* end_file = "end";
 /// Made by us: it gets no turns any more.
@@ -64,8 +65,11 @@ std::string make_folder() {
 
 std::string plan_text(const std::vector<BenchHeat>& heats) {
   nlohmann::ordered_json plan = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < heats.size(); ++i)
+  for (std::size_t i = 0; i < heats.size(); ++i) {
     plan.push_back({{"heat", i}, {"operation", heats[i].operation}, {"bytes", heats[i].bytes}});
+    if (!heats[i].dtype.empty()) plan.back()["dtype"] = heats[i].dtype;
+    if (!heats[i].op.empty()) plan.back()["op"] = heats[i].op;
+  }
   return plan.dump() + "\n";
 }
 
@@ -167,33 +171,45 @@ std::string BenchPeer::last_words() const {
   return last.empty() ? "it said nothing" : last;
 }
 
-std::vector<BenchFigure> BenchPeer::end() {
+Versions BenchPeer::versions() const {
+  const fs::path path = fs::path(folder_) / versions_file;
+  if (!fs::exists(path)) return {};
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  return versions_from_json(text, "the versions of " + name_);
+}
+
+BenchPeer::Findings BenchPeer::end() {
   const bool had_gone = fs::exists(fs::path(folder_) / gone_file);
   stop();
-  std::vector<BenchFigure> figures;
-  std::string contender = name_;
+  Findings found = {.contender = name_};
+  std::vector<BenchFigure>& figures = found.figures;
   std::string problem;
   std::ifstream rows(fs::path(folder_) / rows_file);
   for (std::string line; std::getline(rows, line) && !rows.eof();) try {
       figures.push_back(figure_from_line(line, "a line of " + name_));
       figures.back().ranks = ranks_;
-      contender = figures.back().contender;
+      found.contender = figures.back().contender;
     } catch (const Error& error) {
       if (problem.empty()) problem = error.what();
     }
+  try {
+    found.versions = versions();
+  } catch (const Error& error) {
+    if (problem.empty()) problem = error.what();
+  }
   if (had_gone && problem.empty())
     problem = fmt::format("{} did not take this turn: {}", name_, last_words());
-  if (problem.empty()) return figures;
+  if (problem.empty()) return found;
   for (const BenchHeat& heat : heats_)
     for (const char* mode : bench_modes) {
-      const bool is_there = std::ranges::any_of(figures, [&](const BenchFigure& one) {
-        return one.operation == heat.operation && one.bytes == heat.bytes && one.mode == mode;
-      });
+      const bool is_there = std::ranges::any_of(
+          figures, [&](const BenchFigure& one) { return is_of(one, heat) && one.mode == mode; });
       if (is_there) continue;
-      figures.push_back(blank_figure(heat, {.contender = contender}, ranks_, mode));
+      figures.push_back(blank_figure(heat, {.contender = found.contender}, ranks_, mode));
       figures.back().failed = problem;
     }
-  return figures;
+  return found;
 }
 
 bool give_turn(const std::string& folder, std::size_t heat, int round,

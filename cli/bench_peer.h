@@ -30,14 +30,20 @@ class BenchPeer {
 
   /// Where it takes turns.
   const std::string& folder() const { return folder_; }
+  struct Findings {
+    std::string contender;  ///< as its figures name it
+    Versions versions = {};
+    std::vector<BenchFigure> figures = {};
+  };
   /// Ends it, and returns what it found, with the reason for what is missing.
-  std::vector<BenchFigure> end();
+  Findings end();
 
  private:
   void start(const std::string& command, const std::vector<std::string>& arguments);
   bool wait_until_ready() const;
   void stop() noexcept;
   std::string last_words() const;
+  Versions versions() const;
 
   const SignalSource& signals_;  ///< one that ends the command ends waits, too
   std::string name_;             ///< of the program, for messages

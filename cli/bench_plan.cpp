@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "cli/bench.h"
@@ -28,9 +29,9 @@ const Operation& require(const std::vector<Operation>& list, const std::string& 
                           is_like_some ? "did you mean" : "there are", fmt::join(names, ", ")));
 }
 
-bool has_parameter(const Operation& operation, const std::string& name) {
-  return std::ranges::find(operation.parameters, name, &Parameter::name) !=
-         operation.parameters.end();
+const Parameter* find_parameter(const std::vector<Parameter>& parameters, const std::string& name) {
+  const auto found = std::ranges::find(parameters, name, &Parameter::name);
+  return found == parameters.end() ? nullptr : &*found;
 }
 
 /// "blocks=8,16" as a parameter.
@@ -62,13 +63,13 @@ std::vector<Parameter> parse_settings(const std::vector<std::string>& texts,
     if (text == "algorithm=all") continue;
     Parameter setting = parse_setting(text);
     const auto has_it = [&](const Operation* operation) {
-      return has_parameter(*operation, setting.name);
+      return find_parameter(operation->parameters, setting.name) != nullptr;
     };
     if (std::ranges::none_of(operations, has_it))
       throw Error(
           Errc::invalid_argument,
           fmt::format("--set {}: none of the operations has such a parameter", setting.name));
-    if (std::ranges::find(settings, setting.name, &Parameter::name) != settings.end())
+    if (find_parameter(settings, setting.name) != nullptr)
       throw Error(Errc::invalid_argument, fmt::format("--set {} is given twice", setting.name));
     settings.push_back(std::move(setting));
   }
@@ -85,31 +86,54 @@ std::vector<std::size_t> parse_bytes(const std::string& text) {
   return sizes;
 }
 
-/// The operation with the values of its parameters that are to be measured: those given, else the
-/// default, but all algorithms.
-Operation chosen(const Operation& operation, const std::vector<Parameter>& settings) {
+/// The values of a parameter that are to be measured: those given, else the default; one empty
+/// value where the operation has no such parameter.
+std::vector<std::string> values_of(const Operation& operation, const std::string& name,
+                                   const std::vector<Parameter>& settings) {
+  const Parameter* parameter = find_parameter(operation.parameters, name);
+  if (parameter == nullptr) return {""};
+  const Parameter* given = find_parameter(settings, name);
+  return given != nullptr ? given->values : std::vector{parameter->values.at(0)};
+}
+
+/// The operation with the values of its parameters that take turns in the heat: all algorithms,
+/// unless told.
+Operation chosen(const Operation& operation, const BenchHeat& heat,
+                 const std::vector<Parameter>& settings) {
+  const Arguments of_heat = {
+      {"bytes", std::to_string(heat.bytes)}, {"dtype", heat.dtype}, {"op", heat.op}};
   Operation chosen = operation;
   for (Parameter& parameter : chosen.parameters) {
-    const auto given = std::ranges::find(settings, parameter.name, &Parameter::name);
-    if (given != settings.end())
-      parameter.values = given->values;
-    else if (parameter.name != "algorithm")
-      parameter.values.resize(1);
+    if (const auto fixed = of_heat.find(parameter.name); fixed != of_heat.end())
+      parameter.values = {fixed->second};
+    else if (parameter.name != "algorithm" || find_parameter(settings, "algorithm") != nullptr)
+      parameter.values = values_of(operation, parameter.name, settings);
   }
   return chosen;
 }
 
 void add_entries(BenchHeat& heat, const std::string& contender, const Operation& operation,
                  const std::vector<Parameter>& settings) {
-  for (Arguments& arguments : combinations(chosen(operation, settings))) {
-    if (heat.bytes > 0) arguments["bytes"] = std::to_string(heat.bytes);
+  constexpr std::array in_figures = {"bytes", "dtype", "op", "algorithm", "memory"};
+  for (Arguments& arguments : combinations(chosen(operation, heat, settings))) {
     // What nobody asked for stays as the operation chooses, and out of the figures.
     std::erase_if(arguments, [&](const auto& argument) {
-      return argument.first != "bytes" && argument.first != "algorithm" &&
-             std::ranges::find(settings, argument.first, &Parameter::name) == settings.end();
+      return std::ranges::find(in_figures, argument.first) == in_figures.end() &&
+             find_parameter(settings, argument.first) == nullptr;
     });
     heat.entries.push_back({contender, &operation, std::move(arguments)});
   }
+}
+
+/// What is the same thing: another type or reduction is a heat of its own.
+std::vector<BenchHeat> empty_heats(const Operation& operation,
+                                   const std::vector<std::size_t>& sizes,
+                                   const std::vector<Parameter>& settings) {
+  std::vector<BenchHeat> heats;
+  for (const std::string& dtype : values_of(operation, "dtype", settings))
+    for (const std::string& op : values_of(operation, "op", settings))
+      for (const std::size_t bytes : sizes) heats.push_back({operation.name, bytes, dtype, op, {}});
+  return heats;
 }
 
 std::string argument(const Arguments& arguments, const std::string& name) {
@@ -125,10 +149,10 @@ std::vector<std::string> names_of(const std::vector<Operation>& list) {
   return names;
 }
 
-std::vector<BenchHeat> plan(const BenchCommand& command) {
+std::vector<BenchHeat> plan(const BenchCommand& command, const std::vector<Operation>& known) {
   std::vector<const Operation*> selected;
   for (const std::string& name : command.operations)
-    selected.push_back(&require(operations(), "operation", name));
+    selected.push_back(&require(known, "operation", name));
   std::vector<const Operation*> baselines;
   for (const std::string& name : command.baselines)
     baselines.push_back(&require(copy_limits(), "baseline", name));
@@ -136,12 +160,12 @@ std::vector<BenchHeat> plan(const BenchCommand& command) {
   all.insert(all.end(), baselines.begin(), baselines.end());
   const std::vector<Parameter> settings = parse_settings(command.settings, all);
   const std::vector<std::size_t> sizes = parse_bytes(command.bytes);
+  const std::vector<std::size_t> no_size = {0};
 
   std::vector<BenchHeat> heats;
   for (const Operation* operation : selected) {
-    const bool has_payload = has_parameter(*operation, "bytes");
-    for (const std::size_t bytes : has_payload ? sizes : std::vector<std::size_t>{0}) {
-      BenchHeat heat = {operation->name, bytes, {}};
+    const bool has_payload = find_parameter(operation->parameters, "bytes") != nullptr;
+    for (BenchHeat& heat : empty_heats(*operation, has_payload ? sizes : no_size, settings)) {
       add_entries(heat, "iridium", *operation, settings);
       if (has_payload)
         for (const Operation* baseline : baselines)
@@ -152,13 +176,20 @@ std::vector<BenchHeat> plan(const BenchCommand& command) {
   return heats;
 }
 
+bool is_of(const BenchFigure& figure, const BenchHeat& heat) {
+  return figure.operation == heat.operation && figure.bytes == heat.bytes &&
+         figure.dtype == heat.dtype && figure.op == heat.op;
+}
+
 BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, int ranks,
                          const std::string& mode) {
   BenchFigure figure;
   figure.operation = heat.operation;
   figure.contender = entry.contender;
   figure.algorithm = argument(entry.arguments, "algorithm");
-  figure.dtype = argument(entry.arguments, "dtype");
+  figure.dtype = heat.dtype;
+  figure.op = heat.op;
+  figure.memory = argument(entry.arguments, "memory");
   const std::string blocks = argument(entry.arguments, "blocks");
   figure.blocks = blocks.empty() ? 0 : std::stoi(blocks);
   figure.mode = mode;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -13,8 +14,10 @@
 #include <utility>
 
 #include "cli/bench.h"
+#include "cli/bench_machine.h"
 #include "cli/bench_peer.h"
 #include "cli/bench_results.h"
+#include "iridium/bootstrap.h"
 #include "iridium/context.h"
 #include "iridium/errors.h"
 #include "iridium/probe.h"
@@ -43,17 +46,20 @@ struct Times {
 class Contestant {
  public:
   Contestant(Context& context, StreamRef& stream, const BenchHeat::Entry& entry, std::uint64_t seed)
-      : world_(context.world()),
-        team_(context.make_team(world_.ranks())),
-        stream_(stream),
-        seed_(seed) {
-    attempt([&] { prepared_ = entry.operation->prepare(context, team_, entry.arguments); });
+      : world_(context.world()), stream_(stream), seed_(seed) {
+    attempt([&] {
+      team_ = context.make_team(world_.ranks());
+      prepared_ = entry.operation->prepare(context, *team_, entry.arguments);
+    });
+    is_skipped_ = code_ == Errc::out_of_memory || code_ == Errc::unsupported;
     validate();
     capture();
   }
 
   /// Why there is no number; empty when all is well.
   const std::string& failed() const { return failed_; }
+  /// Whether that is because it cannot be had here: there is no room, or no such thing.
+  bool is_skipped() const { return is_skipped_; }
   const OperationCase& prepared() const { return *prepared_; }
   const Times& replayed() const { return replayed_; }
   const Times& eager() const { return eager_; }
@@ -73,7 +79,7 @@ class Contestant {
     attempt([&] {
       prepared_->launch(stream_);
       stream_.synchronize();
-      team_.check();
+      team_->check();
       const std::string difference = prepared_->check(seed);
       if (!difference.empty())
         throw Error(Errc::system, "wrong result after the measurement: " + difference);
@@ -84,6 +90,7 @@ class Contestant {
   /// How a rank's part went.
   struct Outcome {
     double microseconds = 0;
+    Errc code = {};
     char failure[480] = {};
   };
 
@@ -97,13 +104,17 @@ class Contestant {
       const std::chrono::duration<double, std::micro> elapsed = Clock::now() - start;
       mine.microseconds = elapsed.count();
     } catch (const Error& error) {
+      mine.code = error.code();
       const std::string_view text = error.what();
       std::memcpy(mine.failure, text.data(), std::min(text.size(), sizeof(mine.failure) - 1));
     }
     // Ranks whose kernels waited in vain come a timeout later.
     const std::vector<Outcome> all = world_.all_gather(mine, 2);
     for (const Outcome& one : all)
-      if (one.failure[0] != 0 && failed_.empty()) failed_ = one.failure;
+      if (one.failure[0] != 0 && failed_.empty()) {
+        failed_ = one.failure;
+        code_ = one.code;
+      }
     return all[0].microseconds;
   }
 
@@ -111,7 +122,7 @@ class Contestant {
     attempt([&] {
       ProbeTarget target = target_of(*prepared_);
       target.check = [this](std::uint64_t seed) {
-        team_.check();
+        team_->check();
         return prepared_->check(seed);
       };
       const ProbeResult result = probe(stream_, target, {.team = world_, .seed = seed_});
@@ -136,7 +147,7 @@ class Contestant {
     const double elapsed = attempt([&] {
       for (int i = 0; i < repeats; ++i) submit();
       stream_.synchronize();
-      team_.check();
+      team_->check();
     });
     return std::max(1e-3, elapsed / repeats);
   }
@@ -158,13 +169,15 @@ class Contestant {
   }
 
   Team world_;
-  Team team_;
+  std::optional<Team> team_;
   StreamRef& stream_;
   std::uint64_t seed_;
   std::unique_ptr<OperationCase> prepared_;
   std::optional<Graph> graph_;
   int calls_ = 1;
   std::string failed_;
+  std::optional<Errc> code_;  ///< of what has failed
+  bool is_skipped_ = false;
   Times replayed_;
   Times eager_;
 };
@@ -195,8 +208,8 @@ std::vector<BenchFigure> figures_of(const BenchHeat& heat, int ranks,
     const Contestant& contestant = *contestants[i];
     for (const bool is_graph : {true, false}) {
       BenchFigure figure = blank_figure(heat, heat.entries[i], ranks, is_graph ? "graph" : "eager");
-      figure.failed = contestant.failed();
-      if (figure.failed.empty())
+      (contestant.is_skipped() ? figure.skipped : figure.failed) = contestant.failed();
+      if (figure.has_numbers())
         set_numbers(figure, contestant, is_graph ? contestant.replayed() : contestant.eager(),
                     is_graph ? contestant.calls_per_graph() : 1);
       if (figure.contender != "iridium") copy_gbps = std::max(copy_gbps, figure.algorithm_gbps);
@@ -215,12 +228,24 @@ void wait_for_peer(Context& context, const std::string& folder, std::size_t heat
   context.world().all_gather(0, static_cast<int>(timeouts) + 2);
 }
 
-/// Room for a heat's buffers (inputs, messages and outputs of every entry) and lanes.
-std::size_t heap_bytes(const std::vector<BenchHeat>& heats) {
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Room for a heat's buffers (inputs, messages and outputs of every entry) and lanes, as far as
+/// there is memory: what has no room is skipped. Nothing where the environment says how much.
+std::optional<std::size_t> heap_bytes(const std::vector<BenchHeat>& heats, int ranks) {
+  if (!variable("IRIDIUM_HEAP_BYTES").empty()) return std::nullopt;
   std::size_t most = 0;
-  for (const BenchHeat& heat : heats)
-    most = std::max(most, heat.entries.size() * (3 * heat.bytes + (std::size_t{24} << 20)));
-  return (std::size_t{128} << 20) + most;
+  for (const BenchHeat& heat : heats) {
+    const std::size_t outputs =
+        heat.operation == "all_gather" ? static_cast<std::size_t>(ranks) : 1;
+    most = std::max(most,
+                    heat.entries.size() * ((2 + outputs) * heat.bytes + (std::size_t{24} << 20)));
+  }
+  return std::min((std::size_t{128} << 20) + most,
+                  memory_for_rank(variable("IRIDIUM_BACKEND"), ranks));
 }
 
 }  // namespace
@@ -246,7 +271,8 @@ std::vector<BenchFigure> run_heat(Context& context, StreamRef& stream, const Ben
 
 int bench_as_rank(const BenchCommand& command) {
   const std::vector<BenchHeat> heats = plan(command);
-  Context context(ContextOptions{.heap_bytes = heap_bytes(heats)});
+  const Job job = Job::from_environment();
+  Context context(job, ContextOptions{.heap_bytes = heap_bytes(heats, job.size)});
   Stream stream = context.make_stream();
   std::ofstream rows;
   if (context.rank() == 0) {

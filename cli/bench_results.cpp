@@ -44,10 +44,16 @@ Json to_json(const BenchMachine& machine) {
 }
 
 Json to_json(const BenchFigure& figure) {
-  Json json = {{"operation", figure.operation}, {"contender", figure.contender},
-               {"algorithm", figure.algorithm}, {"dtype", figure.dtype},
-               {"mode", figure.mode},           {"ranks", figure.ranks},
-               {"bytes", figure.bytes},         {"blocks", figure.blocks}};
+  Json json = {{"operation", figure.operation},
+               {"contender", figure.contender},
+               {"algorithm", figure.algorithm},
+               {"dtype", figure.dtype}};
+  if (!figure.op.empty()) json["op"] = figure.op;
+  if (!figure.memory.empty()) json["memory"] = figure.memory;
+  json.update({{"mode", figure.mode},
+               {"ranks", figure.ranks},
+               {"bytes", figure.bytes},
+               {"blocks", figure.blocks}});
   if (!figure.skipped.empty()) json["skipped"] = figure.skipped;
   if (!figure.failed.empty()) json["failed"] = figure.failed;
   if (!figure.has_numbers()) return json;
@@ -82,6 +88,8 @@ class Fields {
   std::string text(const char* name) const {
     return checked(name, at(name).is_string(), "text").get<std::string>();
   }
+  /// Empty where there is none.
+  std::string optional_text(const char* name) const { return has(name) ? text(name) : ""; }
   bool flag(const char* name) const {
     return checked(name, at(name).is_boolean(), "true or false").get<bool>();
   }
@@ -98,6 +106,9 @@ class Fields {
   }
 
   const Json& list(const char* name) const { return checked(name, at(name).is_array(), "a list"); }
+  const Json& object(const char* name) const {
+    return checked(name, at(name).is_object(), "an object");
+  }
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(Errc::invalid_argument, where_ + " " + what);
@@ -126,12 +137,14 @@ BenchFigure figure_from(const Fields& fields) {
   figure.contender = fields.text("contender");
   figure.algorithm = fields.text("algorithm");
   figure.dtype = fields.text("dtype");
+  figure.op = fields.optional_text("op");
+  figure.memory = fields.optional_text("memory");
   figure.mode = fields.text("mode");
   figure.ranks = fields.whole<int>("ranks");
   figure.bytes = fields.whole<std::size_t>("bytes");
   figure.blocks = fields.whole<int>("blocks");
-  if (fields.has("skipped")) figure.skipped = fields.text("skipped");
-  if (fields.has("failed")) figure.failed = fields.text("failed");
+  figure.skipped = fields.optional_text("skipped");
+  figure.failed = fields.optional_text("failed");
   if (!figure.skipped.empty() && !figure.failed.empty())
     fields.fail("has both fields 'skipped' and 'failed'");
   if (!figure.has_numbers()) return figure;
@@ -144,6 +157,13 @@ BenchFigure figure_from(const Fields& fields) {
   figure.bus_gbps = fields.number("bus_gbps");
   figure.copy_share = fields.number("copy_share");
   return figure;
+}
+
+Versions versions_from(const Json& json, const std::string& where) {
+  const Fields fields(json, where);
+  Versions versions;
+  for (const auto& [name, value] : json.items()) versions[name] = fields.text(name.c_str());
+  return versions;
 }
 
 /// "f.json: figure 3 (all_reduce)", counted from 1.
@@ -208,6 +228,8 @@ constexpr std::array csv_columns = {
     Column{"contender", plain<&BenchFigure::contender>},
     Column{"algorithm", plain<&BenchFigure::algorithm>},
     Column{"dtype", plain<&BenchFigure::dtype>},
+    Column{"op", plain<&BenchFigure::op>},
+    Column{"memory", plain<&BenchFigure::memory>},
     Column{"mode", plain<&BenchFigure::mode>},
     Column{"ranks", plain<&BenchFigure::ranks>},
     Column{"bytes", plain<&BenchFigure::bytes>},
@@ -261,6 +283,8 @@ constexpr std::array table_columns = {
     Column{"contender", plain<&BenchFigure::contender>},
     Column{"algorithm", plain<&BenchFigure::algorithm>, true},
     Column{"dtype", plain<&BenchFigure::dtype>, true},
+    Column{"op", plain<&BenchFigure::op>, true},
+    Column{"memory", plain<&BenchFigure::memory>, true},
     Column{"blocks", blocks_text, true},
     Column{"ranks", plain<&BenchFigure::ranks>},
     Column{"bytes", size_cell},
@@ -300,7 +324,8 @@ std::string as_json(const BenchRun& run) {
   Json json = {{"schema", schema},         {"kind", kind},
                {"version", run.version},   {"commit", run.commit},
                {"command", run.command},   {"machine", to_json(run.machine)},
-               {"complete", run.complete}, {"figures", Json::array()}};
+               {"versions", run.versions}, {"complete", run.complete},
+               {"figures", Json::array()}};
   for (const BenchFigure& figure : run.figures) json["figures"].push_back(to_json(figure));
   return text_of(json, 2) + "\n";
 }
@@ -316,6 +341,10 @@ BenchRun run_from_json(const std::string& text, const std::string& path) {
   run.commit = fields.text("commit");
   run.command = fields.text("command");
   run.machine = machine_from(Fields(fields.at("machine"), path + ": machine"));
+  if (fields.has("versions"))
+    for (const auto& [contender, versions] : fields.object("versions").items())
+      run.versions[contender] =
+          versions_from(versions, fmt::format("{}: versions of {}", path, contender));
   run.complete = fields.flag("complete");
   const Json& figures = fields.list("figures");
   for (std::size_t i = 0; i < figures.size(); ++i)
@@ -361,6 +390,10 @@ std::string as_table(const BenchRun& run) {
     table.add_row(std::move(row));
   }
   return (table.is_empty() ? "" : table.render() + "\n") + summary(run);
+}
+
+Versions versions_from_json(const std::string& text, const std::string& where) {
+  return versions_from(parsed(text, where), where);
 }
 
 std::string as_line(const BenchFigure& figure) {

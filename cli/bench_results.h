@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,11 @@ struct BenchFigure {
   std::string contender = "iridium";  ///< or who else was measured
   std::string algorithm = {};         ///< empty where there is one only
   std::string dtype = {};             ///< empty where it does not matter
+  std::string op = {};                ///< what numbers are reduced by; empty where none are
+  std::string memory = {};            ///< "plain" or "symmetric"; empty where there is no choice
   std::string mode = "graph";         ///< "graph" or "eager"
   int ranks = 0;
-  std::size_t bytes = 0;  ///< payload of a call on one rank
+  std::size_t bytes = 0;  ///< input of a call on one rank
   int blocks = 0;         ///< 0: as the operation chooses
 
   /// Why there are no numbers below: not tried, or tried and wrong. One at the most is set.
@@ -46,13 +49,17 @@ struct BenchMachine {
   std::string driver;  ///< its version
 };
 
+/// What software a contender is, and what it runs on: versions by name.
+using Versions = std::map<std::string, std::string>;
+
 /// What one run of the command found.
 struct BenchRun {
   std::string version;  ///< of Iridium
   std::string commit;   ///< that it was built from, where known
   std::string command;  ///< that was given
   BenchMachine machine;
-  bool complete = false;  ///< nothing was cut short
+  std::map<std::string, Versions> versions = {};  ///< of peers, by contender
+  bool complete = false;                          ///< nothing was cut short
   std::vector<BenchFigure> figures;
 };
 
@@ -63,6 +70,9 @@ std::string as_json(const BenchRun& run);
 BenchRun run_from_json(const std::string& text, const std::string& path);
 /// Reads the file; throws `system` when that fails, and like `run_from_json`.
 BenchRun read_run(const std::string& path);
+
+/// What a peer writes about itself. Throws `invalid_argument`; `where` is how messages begin.
+Versions versions_from_json(const std::string& text, const std::string& where);
 
 /// A figure on its way from a rank to the command.
 std::string as_line(const BenchFigure& figure);

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Measures this machine beside its peers and regenerates docs/performance.md: bench.sh [options of iridium bench]
 #
-# Figures go to bench/results/MACHINE/bench.json. Peers are what is here: torch's symmetric memory on a GPU,
-# Open MPI on CPUs. Uses the binaries in IRIDIUM_BUILD (default build), and PYTHON (default python3).
+# Figures go to bench/results/MACHINE/bench.json and, on a GPU, those of several block counts to bench_blocks.json
+# beside it. Peers are what is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in
+# IRIDIUM_BUILD (default build), and PYTHON (default python3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${IRIDIUM_BUILD:-build}
@@ -13,20 +14,42 @@ has_gpu() {
 sys.exit(not any(b["name"] == "cuda" and b["available"] for b in json.load(sys.stdin)["backends"]))'
 }
 
+# measure NAME arguments...: one run, kept as bench/results/MACHINE/NAME.json unless it was cut short.
+measure() {
+  local name=$1 machine complete
+  shift
+  "$build/iridium" bench "$@" --out "$figures" || status=$?
+  read -r machine complete < <("$python" -c 'import json, sys
+run = json.load(open(sys.argv[1]))
+print(run["machine"]["name"], run["complete"])' "$figures") || exit "$status"
+  if [[ $complete != True ]]; then
+    echo "bench: the run was cut short; bench/results/$machine/$name.json stays as it is" >&2
+    exit "$status"
+  fi
+  mkdir -p "bench/results/$machine"
+  cp "$figures" "bench/results/$machine/$name.json"
+  echo "bench/results/$machine/$name.json"
+}
+
 mkdir -p "$build/bench"
+collectives=(all_reduce all_gather reduce_scatter all_to_all broadcast)
+backend=host
 options=(-n 2,4,8)
+peers=()
 if has_gpu; then
+  backend=cuda
   options+=(--backend cuda --bytes 4K:64M)
   if "$python" -c 'import torch' 2> /dev/null; then
-    options+=(--peer bench/peers/torch)
+    peers+=(--peer bench/peers/torch)
   else
     echo "bench: torch is not installed, so it is not measured" >&2
   fi
 else
-  options+=(--backend host --bytes 4K:16M)
+  # MPI has no numbers of 16 bits.
+  options+=(--backend host --bytes 4K:16M --dtype fp32)
   if command -v mpic++ mpirun > /dev/null; then
-    mpic++ -std=c++20 -O2 -Wall -Wextra -o "$build/bench/mpi_peer" bench/peers/mpi_peer.cpp
-    options+=(--peer bench/peers/openmpi)
+    mpic++ -std=c++20 -O2 -Wall -Wextra -o "$build/bench/mpi_peer" bench/peers/mpi_peer.cpp bench/peers/mpi_operations.cpp
+    peers+=(--peer bench/peers/openmpi)
   else
     echo "bench: Open MPI is not installed, so it is not measured" >&2
   fi
@@ -35,16 +58,10 @@ fi
 figures=$(mktemp)
 trap 'rm -f "$figures"' EXIT
 status=0
-"$build/iridium" bench device_barrier signal_all put get put_signal "${options[@]}" --out "$figures" "$@" || status=$?
-read -r machine complete < <("$python" -c 'import json, sys
-run = json.load(open(sys.argv[1]))
-print(run["machine"]["name"], run["complete"])' "$figures") || exit "$status"
-if [[ $complete != True ]]; then
-  echo "bench: the run was cut short; bench/results/$machine/bench.json stays as it is" >&2
-  exit "$status"
+measure bench device_barrier signal_all put get put_signal "${collectives[@]}" "${options[@]}" "${peers[@]}" "$@"
+if [[ $backend == cuda ]]; then
+  measure bench_blocks "${collectives[@]}" "${options[@]}" "$@" --bytes 16M --blocks 4,8,16,32,64 \
+    --algorithm automatic --no-baseline
 fi
-mkdir -p "bench/results/$machine"
-cp "$figures" "bench/results/$machine/bench.json"
-echo "bench/results/$machine/bench.json"
 "$python" tools/performance_page.py
 exit "$status"

@@ -19,9 +19,11 @@ from project_files import ROOT
 SCHEMA, KIND = 1, "iridium bench"
 MARK = "made by tools/performance_page.py"
 MODES = {"graph": "Per call of a replayed graph", "eager": "Per call that the host submits"}
-CONTENDERS = ("iridium", "torch", "openmpi", "memory_copy", "copy_kernel")
+LIMITS = ("memory_copy", "copy_kernel")
+CONTENDERS = ("iridium", "torch", "openmpi", *LIMITS)
 NUMBERS = ("samples", "calls", "median_us", "p10_us", "p90_us", "algorithm_gbps", "bus_gbps", "copy_share")
 PLOTTED_SIZES = 3
+MOST_COLUMNS = 12
 
 HEAD = f"# Performance\n\n<!-- {MARK}: do not edit -->\n"
 NOTHING = "There are no result files yet.\n"
@@ -29,9 +31,11 @@ INTRODUCTION = (
     "The figures were made by `make bench`, and every number was checked in the same run: a wrong result has a dash "
     "and no number. [benchmarks.md](benchmarks.md) says what was measured and how, and what the fields of the "
     "[result files](../bench/results/) mean.\n\n"
-    "Cells have the median time of a call in microseconds and, where there is payload, payload by time in GB/s (10⁹ "
-    "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold. "
-    "Plots have a light band from the 10th to the 90th percentile.\n"
+    "Cells have the median time of a call in microseconds and, where there is payload, the bus bandwidth in GB/s (10⁹ "
+    "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold, "
+    "unless another one has the same time; plain copies within a rank are a limit and take no part in that. Plots have "
+    "a light band from the 10th to the 90th percentile. torch is called from Python, whose overhead its eager figures "
+    "contain.\n"
 )
 
 
@@ -45,6 +49,8 @@ class Figure:
     contender: str
     algorithm: str
     dtype: str
+    op: str
+    memory: str
     mode: str
     ranks: int
     bytes: int
@@ -53,7 +59,11 @@ class Figure:
     median_us: float = 0
     p10_us: float = 0
     p90_us: float = 0
-    gbps: float = 0
+    bus_gbps: float = 0
+
+    @property
+    def identity(self):
+        return dataclasses.astuple(self)[:10]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +99,9 @@ class Fields:
             self.fail(name, f"must be {'' if empty else 'some '}printable text, not {json.dumps(value)[:60]}")
         return value
 
+    def optional_text(self, name):
+        return self.text(name) if name in self.values else ""
+
     def number(self, name, kinds=(int, float), least=0.0):
         value = self.take(name, kinds, "a number" if float in kinds else "a whole number")
         if not least <= value < 2**63:
@@ -115,7 +128,8 @@ def figure_from(fields):
         fields.fail("mode", f"must be {' or '.join(MODES)}, not {json.dumps(mode)}")
     names = [fields.text("operation", False), fields.text("contender", False), fields.text("algorithm")]
     counts = [fields.whole("ranks", 1), fields.whole("bytes"), fields.whole("blocks")]
-    identity = (*names, fields.text("dtype"), mode, *counts)
+    choices = [fields.text("dtype"), fields.optional_text("op"), fields.optional_text("memory")]
+    identity = (*names, *choices, mode, *counts)
     if reason := fields.reason():
         return Figure(*identity, reason)
     fields.whole("samples", 1)
@@ -123,9 +137,9 @@ def figure_from(fields):
     low, median, high = (fields.number(name, least=1e-6) for name in ("p10_us", "median_us", "p90_us"))
     if not low <= median <= high:
         fields.fail("median_us", f"must lie between p10_us and p90_us, not {low}, {median}, {high}")
-    fields.number("bus_gbps")
+    fields.number("algorithm_gbps")
     fields.number("copy_share")
-    return Figure(*identity, "", median, low, high, fields.number("algorithm_gbps"))
+    return Figure(*identity, "", median, low, high, fields.number("bus_gbps"))
 
 
 def refuse_constant(name):
@@ -159,7 +173,17 @@ def machine_facts(fields, machine):
     facts = [device, f"driver {driver}" if driver else ""] if device else [cpu, cores]
     version, commit = fields.text("version"), fields.text("commit")
     facts += [f"Iridium {version}", f"commit {commit}" if commit else "commit not known"]
-    return ", ".join(fact for fact in facts if fact)
+    return ", ".join(fact for fact in [*facts, *peer_facts(fields)] if fact)
+
+
+def peer_facts(fields):
+    """What others were measured, and what they ran on."""
+    if "versions" not in fields.values:
+        return
+    for contender, versions in sorted(fields.take("versions", (dict,), "an object").items()):
+        versions = Fields(fields.path, f"versions.{contender}.", versions)
+        names = sorted(versions.values, key=lambda name: (name != contender, name))
+        yield from (f"{name} {versions.text(name)}" for name in names)
 
 
 def read_machines(folder):
@@ -170,7 +194,7 @@ def read_machines(folder):
     for path in sorted(folder.glob("*/bench*.json")):
         run = read_run(path)
         for i, figure in enumerate(run.figures):
-            key, place = (path.parent, dataclasses.astuple(figure)[:8]), f"{path}: figures[{i}]"
+            key, place = (path.parent, figure.identity), f"{path}: figures[{i}]"
             if key in seen:
                 raise ResultError(f"{place} is the same as {seen[key]}")
             seen[key] = place
@@ -199,7 +223,11 @@ def ranks_of(count):
 def order(figure):
     """Iridium first, others as the documentation names them, unknown ones at the end."""
     known = [*CONTENDERS, figure.contender].index(figure.contender)
-    return known, figure.contender, figure.algorithm
+    return known, figure.contender, figure.algorithm, figure.memory
+
+
+def name_of(contender, algorithm, memory, *more):
+    return " ".join(filter(None, (contender, algorithm, "" if memory == "plain" else memory, *more)))
 
 
 def column_of(figure):
@@ -207,16 +235,17 @@ def column_of(figure):
 
 
 def row_of(figure):
-    return figure.bytes, figure.dtype, figure.blocks
+    return figure.bytes, figure.dtype, figure.op, figure.blocks
 
 
 def best_of(figures):
-    """By row and ranks: the shortest time, where there is something to compare it with."""
+    """By row and ranks: the shortest time, where there is another one that is shown as longer."""
     times = {}
     for figure in figures:
-        if not figure.reason:
+        if not figure.reason and figure.contender not in LIMITS:
             times.setdefault((row_of(figure), figure.ranks), []).append(figure.median_us)
-    return {group: min(found) for group, found in times.items() if len(found) > 1}
+    ordered = {group: sorted(found) for group, found in times.items() if len(found) > 1}
+    return {group: found[0] for group, found in ordered.items() if digits(found[0]) != digits(found[1])}
 
 
 def cell(figure, best, notes):
@@ -225,30 +254,33 @@ def cell(figure, best, notes):
     if figure.reason:
         return f"–<sup>{notes.setdefault(words(figure.reason), len(notes) + 1)}</sup>"
     text = digits(figure.median_us)
-    if figure.bytes and figure.gbps:
-        text += f" / {digits(figure.gbps)}"
-    return f"**{text}**" if figure.median_us == best.get((row_of(figure), figure.ranks)) else text
+    if figure.bytes and figure.bus_gbps:
+        text += f" / {digits(figure.bus_gbps)}"
+    is_best = figure.contender not in LIMITS and figure.median_us == best.get((row_of(figure), figure.ranks))
+    return f"**{text}**" if is_best else text
 
 
-def table(figures):
+def table(figures, names_ranks):
     """Lines of a table and of its notes."""
     columns, rows = sorted(set(map(column_of, figures))), sorted(set(map(row_of, figures)))
     several_dtypes = len({figure.dtype for figure in figures}) > 1
+    several_ops = len({figure.op for figure in figures}) > 1
     several_blocks = any(figure.blocks for figure in figures)
     cells = {(row_of(figure), column_of(figure)): figure for figure in figures}
     best, notes = best_of(figures), {}
 
-    def line(size, dtype, blocks, values):
-        chosen = [size] + [dtype] * several_dtypes + [blocks] * several_blocks
+    def line(size, dtype, op, blocks, values):
+        chosen = [size] + [dtype] * several_dtypes + [op] * several_ops + [blocks] * several_blocks
         return "| " + " | ".join(chosen + values) + " |"
 
-    heads = [words(f"{ranks_of(ranks)}, {contender} {algorithm}") for ranks, _, contender, algorithm in columns]
-    yield line("bytes", "dtype", "blocks", heads)
-    yield line("---", "---", "---", ["---"] * len(columns))
+    heads = [words((f"{ranks_of(ranks)}, " if names_ranks else "") + name_of(*names)) for ranks, _, *names in columns]
+    yield line("bytes", "dtype", "op", "blocks", heads)
+    yield line("---", "---", "---", "---", ["---"] * len(columns))
     for row in rows:
-        size, dtype, blocks = row
+        size, dtype, op, blocks = row
         values = [cell(cells.get((row, column)), best, notes) for column in columns]
-        yield line(svg_plot.human_size(size) if size else "none", words(dtype), str(blocks) if blocks else "auto", values)
+        size, blocks = svg_plot.human_size(size) if size else "none", str(blocks) if blocks else "auto"
+        yield line(size, words(dtype), words(op), blocks, values)
     if notes:
         yield ""
         yield from (f"{number}. {note}" for note, number in notes.items())
@@ -266,22 +298,31 @@ def absent(figures):
     }
 
 
+def parts_of(figures):
+    """What a table shows: everything, or one number of ranks where that would be too wide."""
+    ranks = sorted({figure.ranks for figure in figures})
+    if len(ranks) == 1 or len(set(map(column_of, figures))) <= MOST_COLUMNS:
+        yield "", figures
+    else:
+        yield from ((ranks_of(count), [figure for figure in figures if figure.ranks == count]) for count in ranks)
+
+
 def tables(figures):
-    """One table per mode."""
+    """Those of each mode."""
     for mode, meaning in MODES.items():
         chosen = [figure for figure in figures if figure.mode == mode]
         left_out = absent(chosen)
         shown = [figure for figure in chosen if figure.contender not in left_out]
         for contender, reason in sorted(left_out.items()):
             yield f"Without {words(contender)} (`{mode}`): {words(reason)}.\n"
-        if shown:
-            dtype = words(shown[0].dtype) if len({figure.dtype for figure in shown}) == 1 else ""
-            head = ", ".join(filter(None, (f"{meaning} (`{mode}`)", dtype)))
-            yield "\n".join([f"{head}:", "", *table(shown)]) + "\n"
+        only = [found.pop() for found in ({f.dtype for f in shown}, {f.op for f in shown}) if len(found) == 1]
+        for ranks, part in parts_of(shown) if shown else ():
+            head = ", ".join(filter(None, (f"{meaning} (`{mode}`)", *map(words, only), ranks)))
+            yield "\n".join([f"{head}:", "", *table(part, not ranks)]) + "\n"
 
 
 def line_of(figure):
-    return *order(figure), figure.dtype
+    return *order(figure), figure.dtype, figure.op
 
 
 def latency(figure, x):
@@ -289,8 +330,13 @@ def latency(figure, x):
 
 
 def bandwidth(figure, x):
-    payload = figure.gbps * figure.median_us
-    return svg_plot.Point(x, figure.gbps, payload / figure.p90_us, payload / figure.p10_us)
+    moved = figure.bus_gbps * figure.median_us
+    return svg_plot.Point(x, figure.bus_gbps, moved / figure.p90_us, moved / figure.p10_us)
+
+
+def plotted_mode(figures):
+    """In which most contenders have figures: some libraries have no graphs."""
+    return max(MODES, key=lambda mode: len({figure.contender for figure in figures if figure.mode == mode}))
 
 
 class OperationPlots:
@@ -301,26 +347,27 @@ class OperationPlots:
         self.figures = [figure for figure in figures if not figure.reason and figure.bytes]
         self.styles = {line: style for style, line in enumerate(sorted(set(map(line_of, self.figures))))}
         self.several_dtypes = len({figure.dtype for figure in self.figures}) > 1
+        self.several_ops = len({figure.op for figure in self.figures}) > 1
 
     def plots(self):
         """(end of the file's name, title, SVG) of each."""
         for ranks in sorted({figure.ranks for figure in self.figures}):
             group = [figure for figure in self.figures if figure.ranks == ranks]
-            mode = next(mode for mode in MODES if any(figure.mode == mode for figure in group))
+            mode = plotted_mode(group)
             group = [figure for figure in group if figure.mode == mode]
             for what, title, *axes_and_lines in self.of_group(group):
                 title = f"{self.operation}, {ranks_of(ranks)}, {mode}{title}"
                 yield f"{ranks}_{what}", title, svg_plot.plot(title, *axes_and_lines, MARK)
 
     def of_group(self, group):
-        paid = [figure for figure in group if figure.gbps]
+        paid = [figure for figure in group if figure.bus_gbps]
         sizes, speeds = svg_plot.sizes_axis(), svg_plot.bandwidth_axis()
         if len({figure.bytes for figure in group}) >= PLOTTED_SIZES:
             yield "latency", ": latency", sizes, svg_plot.latency_axis(), self.by_size(group, latency)
         if len({figure.bytes for figure in paid}) >= PLOTTED_SIZES:
-            yield "bandwidth", ": bandwidth", sizes, speeds, self.by_size(paid, bandwidth)
+            yield "bandwidth", ": bus bandwidth", sizes, speeds, self.by_size(paid, bandwidth)
         if swept := largest_sweep(paid):
-            title = f", {svg_plot.human_size(swept[0].bytes)}: bandwidth by blocks"
+            title = f", {svg_plot.human_size(swept[0].bytes)}: bus bandwidth by blocks"
             lines = self.lines(swept, lambda figure: figure.blocks, bandwidth)
             yield "blocks", title, svg_plot.blocks_axis(), speeds, lines
 
@@ -343,8 +390,8 @@ class OperationPlots:
         ]
 
     def label(self, line, blocks):
-        _, contender, algorithm, dtype = line
-        label = " ".join(filter(None, (contender, algorithm, dtype if self.several_dtypes else "")))
+        _, *names, dtype, op = line
+        label = name_of(*names, dtype if self.several_dtypes else "", op if self.several_ops else "")
         return f"{label}, {blocks} blocks" if blocks else label
 
 

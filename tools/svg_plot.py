@@ -90,7 +90,7 @@ def linear_ticks(_low, high):
 
 
 def sizes_axis():
-    return Axis("payload of a call on one rank", doubling_ticks, human_size, True)
+    return Axis("input of a call on one rank", doubling_ticks, human_size, True)
 
 
 def blocks_axis():
@@ -102,7 +102,7 @@ def latency_axis():
 
 
 def bandwidth_axis():
-    return Axis("payload by time, GB/s", linear_ticks, plain, False)
+    return Axis("bus bandwidth, GB/s", linear_ticks, plain, False)
 
 
 def plot(title, x_axis, y_axis, lines, mark):

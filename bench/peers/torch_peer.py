@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Measures torch's symmetric memory in the heats of `iridium bench` (docs/benchmarks.md, Peers): its barrier.
+"""Measures torch's symmetric memory in the heats of `iridium bench` (docs/benchmarks.md, Peers).
 
 All ranks are processes on GPU 0, for which an MPS daemon has to run.
 """
 
 import argparse
-import datetime
 import json
 import math
 import os
@@ -15,14 +14,11 @@ import socket
 import sys
 import time
 
+import torch_operations
+
 ROUNDS = 5
 MODES = ("graph", "eager")
-OPERATION = "device_barrier"
-SKIPPED = "torch's symmetric memory has no such operation here"
-CALLS_PER_GRAPH = 50
 MOST_REPEATS = 10_000
-CHECKS = 10
-COUNT = 1024
 # Longer than the others of a heat may take.
 PATIENCE_S = 600
 PAUSE_S = 0.005
@@ -38,9 +34,9 @@ class Turns:
         """Collective: waits for a file; false when the run ends instead."""
         return self.group.from_first(self.group.rank == 0 and self._appears(name))
 
-    def create(self, name):
+    def create(self, name, text=""):
         if self.group.rank == 0:
-            (self.folder / name).touch()
+            (self.folder / name).write_text(text)
 
     def _appears(self, name):
         deadline = time.monotonic() + self.patience_s
@@ -57,18 +53,18 @@ class Turns:
 class Times:
     """Samples of one mode, of as many repeats each."""
 
-    def __init__(self, bench, mode):
-        self.bench, self.mode, self.repeats, self.samples = bench, mode, 0, []
+    def __init__(self, group, case, mode):
+        self.group, self.case, self.mode, self.repeats, self.samples = group, case, mode, 0, []
 
     @property
     def calls(self):
-        return self.repeats * self.bench.calls_per_repeat(self.mode)
+        return self.repeats * self.case.calls_per_repeat(self.mode)
 
     def measure(self, sample_us):
         """Collective: takes one more."""
         if self.repeats == 0:
             self.repeats = self._choose_repeats(sample_us)
-        self.samples.append(self.bench.time(self.mode, self.repeats) / self.calls)
+        self.samples.append(self.case.time(self.mode, self.repeats) / self.calls)
 
     def _choose_repeats(self, sample_us):
         """How many take as long as a sample is to take; warms up meanwhile. The same on every rank."""
@@ -79,29 +75,30 @@ class Times:
         return min(max(int(sample_us / once), 1), MOST_REPEATS)
 
     def _time_once(self, repeats):
-        return self.bench.group.from_first(max(self.bench.time(self.mode, repeats) / repeats, 1e-3))
+        return self.group.from_first(max(self.case.time(self.mode, repeats) / repeats, 1e-3))
 
-    def numbers(self):
+    def numbers(self, size):
         ordered = sorted(self.samples)
         at = lambda share: ordered[int(share * (len(ordered) - 1))]
         numbers = {"samples": len(ordered), "calls": self.calls}
         numbers |= {"median_us": at(0.5), "p10_us": at(0.1), "p90_us": at(0.9)}
-        # There is no payload.
-        return numbers | {"algorithm_gbps": 0, "bus_gbps": 0, "copy_share": 0}
+        speed = size / at(0.5) / 1000
+        return numbers | {"algorithm_gbps": speed, "bus_gbps": speed * self.case.bus_factor, "copy_share": 0}
 
 
 class Contestant:
-    """One heat; its functions are collective."""
+    """One contender of a heat; its functions are collective."""
 
-    def __init__(self, bench, heat, options):
-        self.bench, self.heat, self.options = bench, heat, options
-        self.is_skipped = heat["operation"] != OPERATION
-        self.failed = ""
-        self.times = {mode: Times(bench, mode) for mode in MODES}
+    def __init__(self, group, heat, entry, options):
+        self.group, self.heat, self.options, self.algorithm = group, heat, options, entry.algorithm
+        self.skipped, self.failed, self.case = entry.skipped, "", None
+        if not self.skipped:
+            self._make(entry)
+        self.times = {mode: Times(group, self.case, mode) for mode in MODES}
         self._check("before")
 
     def measure(self, turn):
-        if self.is_skipped or self.failed:
+        if self.skipped or self.failed:
             return
         for _ in range(turn, self.options.samples, ROUNDS):
             for times in self.times.values():
@@ -112,22 +109,43 @@ class Contestant:
         self._check("after")
         return [self._figure(mode) for mode in MODES]
 
+    def _make(self, entry):
+        skipped = failed = ""
+        try:
+            self.case = entry.make()
+        except Exception as error:
+            # Older ones say so in a RuntimeError.
+            if isinstance(error, NotImplementedError) or "not implemented for" in str(error):
+                skipped = words_of(error)
+            else:
+                failed = words_of(error)
+        found = self.group.gather((skipped, failed))
+        self.failed = next((text for _, text in found if text), "")
+        self.skipped = "" if self.failed else next((text for text, _ in found if text), "")
+
     def _check(self, when):
-        if self.is_skipped or self.failed:
+        if self.skipped or self.failed:
             return
-        wrong = self.bench.check(self.bench.group.from_first(random.getrandbits(16)))
-        found = [text for text in self.bench.group.gather(wrong) if text]
+        wrong = self.case.check(self.group.from_first(random.getrandbits(16)))
+        found = [text for text in self.group.gather(wrong) if text]
         if found:
             self.failed = f"wrong result {when} the measurement: {found[0]}"
 
     def _figure(self, mode):
-        figure = {"operation": self.heat["operation"], "contender": "torch", "algorithm": "", "dtype": ""}
-        figure |= {"mode": mode, "ranks": self.options.ranks, "bytes": self.heat["bytes"], "blocks": 0}
-        if self.is_skipped:
-            return figure | {"skipped": SKIPPED}
+        heat = self.heat
+        figure = {"operation": heat["operation"], "contender": "torch", "algorithm": self.algorithm}
+        figure |= {"dtype": heat.get("dtype", ""), "op": heat.get("op", ""), "mode": mode}
+        figure |= {"ranks": self.options.ranks, "bytes": heat["bytes"], "blocks": 0}
+        if self.skipped:
+            return figure | {"skipped": self.skipped}
         if self.failed:
             return figure | {"failed": self.failed}
-        return figure | self.times[mode].numbers()
+        return figure | self.times[mode].numbers(heat["bytes"])
+
+
+def words_of(error):
+    """On one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def append(path, figures):
@@ -137,140 +155,53 @@ def append(path, figures):
             rows.write(json.dumps(figure).encode() + b"\n")
 
 
-def run_heat(bench, turns, heat, options):
+def run_heat(library, turns, heat, options):
     """Takes the five turns of a heat; false when the run ended before the last one."""
-    contestant = None
+    group, contestants = library.group, []
     for turn in range(ROUNDS):
         name = f"{heat['heat']}.{turn}"
         if not turns.wait(name):
             return False
-        contestant = contestant or Contestant(bench, heat, options)
-        contestant.measure(turn)
+        if turn == 0:
+            contestants = [Contestant(group, heat, entry, options) for entry in library.entries(heat)]
+        for contestant in contestants:
+            contestant.measure(turn)
         if turn == ROUNDS - 1:
-            figures = contestant.figures()
-            if bench.group.rank == 0:
+            figures = [figure for contestant in contestants for figure in contestant.figures()]
+            if group.rank == 0:
                 append(options.rows, figures)
         # Nobody works any more once the turn is another one's.
-        bench.group.barrier()
+        group.barrier()
         turns.create(f"{name}.done")
     return True
 
 
-def take_turns(bench, options, patience_s=PATIENCE_S):
+def take_turns(library, heats, options, patience_s=PATIENCE_S):
     """What every rank does.
 
-    `bench` measures: it has `group`, the ranks, `calls_per_repeat(mode)`, `time(mode, repeats)`, microseconds on this
-    rank, and `check(seed)`, what is wrong on this rank or nothing; the last two are collective.
+    `library` has `group`, the ranks, `versions()`, and `entries(heat)`, the contenders of a heat. What they make has
+    `bus_factor`, `calls_per_repeat(mode)`, `time(mode, repeats)`, microseconds on this rank, and `check(seed)`, what
+    is wrong on this rank or nothing; the last two are collective.
     """
-    turns = Turns(bench.group, options.turns, patience_s)
-    heats = json.loads(options.plan.read_text())
-    bench.group.barrier()
+    turns = Turns(library.group, options.turns, patience_s)
+    turns.create("versions.json", json.dumps(library.versions()))
+    library.group.barrier()
     turns.create("ready")
-    if all(run_heat(bench, turns, heat, options) for heat in heats):
+    if all(run_heat(library, turns, heat, options) for heat in heats):
         turns.wait("end")
-
-
-class TorchGroup:
-    """The ranks, which meet over sockets of the host: those that wait for rank 0 sleep."""
-
-    def __init__(self, rank, ranks, port):
-        import torch.distributed
-
-        self.rank, self.ranks, self.distributed = rank, ranks, torch.distributed
-        self.distributed.init_process_group(
-            "gloo",
-            init_method=f"tcp://127.0.0.1:{port}",
-            rank=rank,
-            world_size=ranks,
-            # While others have their turn, ranks wait for rank 0.
-            timeout=datetime.timedelta(seconds=PATIENCE_S + 20),
-        )
-
-    def barrier(self):
-        self.distributed.barrier()
-
-    def from_first(self, value):
-        """What rank 0 gives."""
-        values = [value]
-        self.distributed.broadcast_object_list(values, 0)
-        return values[0]
-
-    def gather(self, value):
-        """What every rank gives."""
-        values = [None] * self.ranks
-        self.distributed.all_gather_object(values, value)
-        return values
-
-
-class TorchBarrier:
-    """A symmetric array, and a graph of its barriers."""
-
-    def __init__(self, group):
-        import torch
-        import torch.distributed._symmetric_memory as symmetric_memory
-
-        self.group, self.torch = group, torch
-        device = torch.device("cuda", 0)
-        self.tensor = symmetric_memory.empty(COUNT, dtype=torch.int32, device=device)
-        self.handle = symmetric_memory.rendezvous(self.tensor, torch.distributed.group.WORLD)
-        self.stream = torch.cuda.Stream()
-        self.wait_for_all()
-        # What the first calls load must not be loaded during the capture.
-        self.time("eager", 3)
-        self.wait_for_all()
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=self.stream, capture_error_mode="thread_local"):
-            for _ in range(CALLS_PER_GRAPH):
-                self.handle.barrier(channel=0)
-        self.time("graph", 3)
-
-    def wait_for_all(self):
-        self.torch.cuda.synchronize()
-        self.group.barrier()
-
-    def calls_per_repeat(self, mode):
-        return CALLS_PER_GRAPH if mode == "graph" else 1
-
-    def time(self, mode, repeats):
-        """From the first submission to the end of the work."""
-        submit = self.graph.replay if mode == "graph" else lambda: self.handle.barrier(channel=0)
-        self.group.barrier()
-        with self.torch.cuda.stream(self.stream):
-            start = time.perf_counter()
-            for _ in range(repeats):
-                submit()
-            self.torch.cuda.synchronize()
-            return (time.perf_counter() - start) * 1e6
-
-    def check(self, seed):
-        """Every rank fills its array, and after a barrier each finds it at the next rank."""
-        following = (self.group.rank + 1) % self.group.ranks
-        theirs = self.handle.get_buffer(following, (COUNT,), self.torch.int32)
-        seen = self.torch.zeros_like(self.tensor)
-        wrong = ""
-        self.wait_for_all()
-        with self.torch.cuda.stream(self.stream):
-            for step in range(seed, seed + CHECKS):
-                self.tensor.fill_(step * self.group.ranks + self.group.rank)
-                self.handle.barrier(channel=0)
-                seen.copy_(theirs)
-                self.handle.barrier(channel=0)
-                self.stream.synchronize()
-                if not bool((seen == step * self.group.ranks + following).all()):
-                    wrong = f"rank {self.group.rank} did not see what rank {following} wrote before the barrier"
-        self.wait_for_all()
-        return wrong
 
 
 def run_rank(rank, port, options):
     import torch
 
     torch.cuda.set_device(0)
-    group = TorchGroup(rank, options.ranks, port)
-    bench = TorchBarrier(group)
-    take_turns(bench, options)
+    heats = json.loads(options.plan.read_text())
+    group = torch_operations.TorchGroup(rank, options.ranks, port, PATIENCE_S + 20)
+    library = torch_operations.TorchLibrary(group, heats)
+    take_turns(library, heats, options)
     # Nobody frees memory that a peer's kernel still polls.
-    bench.wait_for_all()
+    torch.cuda.synchronize()
+    group.barrier()
     torch.distributed.destroy_process_group()
 
 

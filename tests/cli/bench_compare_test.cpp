@@ -68,7 +68,7 @@ TEST(BenchComparisons, FlagAPlantedRegression) {
   EXPECT_EQ(comparison.pairs[1].change, Change::slower);
   EXPECT_NEAR(comparison.pairs[1].ratio, 1.1, 1e-9);
   EXPECT_NEAR(comparison.pairs[1].noise, 0.02 * std::sqrt(2), 1e-9);
-  EXPECT_TRUE(comparison.has_regressions());
+  EXPECT_TRUE(comparison.is_worse());
 }
 
 TEST(BenchComparisons, MarkAnImprovementFaster) {
@@ -76,8 +76,8 @@ TEST(BenchComparisons, MarkAnImprovementFaster) {
   const BenchRun after = run_of({figure_of("put", 20)});
   const Comparison comparison = compare(before, after, 0.05);
   EXPECT_EQ(comparison.pairs.at(0).change, Change::faster);
-  EXPECT_FALSE(comparison.has_regressions());
-  EXPECT_TRUE(compare(after, before, 0.05).has_regressions());
+  EXPECT_FALSE(comparison.is_worse());
+  EXPECT_TRUE(compare(after, before, 0.05).is_worse());
 }
 
 TEST(BenchComparisons, AreQuietUpToTheLargerOfThresholdAndNoise) {
@@ -155,11 +155,39 @@ TEST(BenchComparisons, SeeThroughNoise) {
 TEST(BenchComparisons, CountAFailureAsARegressionWhereThereWasANumber) {
   EXPECT_EQ(pair_of(figure_of("put", 10), failed_figure("put")).change, Change::failed);
   EXPECT_TRUE(
-      compare(run_of({figure_of("put", 10)}), run_of({failed_figure("put")}), 1).has_regressions());
+      compare(run_of({figure_of("put", 10)}), run_of({failed_figure("put")}), 1).is_worse());
   EXPECT_EQ(pair_of(failed_figure("put"), figure_of("put", 10)).change, Change::none);
   EXPECT_EQ(pair_of(failed_figure("put"), failed_figure("put")).change, Change::none);
-  EXPECT_EQ(pair_of(figure_of("put", 10), skipped_figure("put")).change, Change::none);
   EXPECT_EQ(pair_of(failed_figure("put"), figure_of("put", 10)).ratio, 0);
+}
+
+TEST(BenchComparisons, CountAFigureThatIsNotTriedAnyMoreAsWorse) {
+  EXPECT_EQ(pair_of(figure_of("put", 10), skipped_figure("put")).change, Change::skipped);
+  EXPECT_TRUE(
+      compare(run_of({figure_of("put", 10)}), run_of({skipped_figure("put")}), 1).is_worse());
+  EXPECT_EQ(pair_of(skipped_figure("put"), skipped_figure("put")).change, Change::none);
+  EXPECT_EQ(pair_of(skipped_figure("put"), figure_of("put", 10)).change, Change::none);
+}
+
+TEST(BenchComparisons, CountAFigureThatIsMissingAsWorse) {
+  const BenchRun one = run_of({figure_of("put", 10)});
+  const BenchRun two = run_of({figure_of("put", 10), figure_of("get", 10)});
+  EXPECT_TRUE(compare(two, one, 0.05).is_worse());
+  EXPECT_EQ(last_line(as_table(compare(two, one, 0.05))), "worse: 1 missing after\n");
+  EXPECT_FALSE(compare(one, two, 0.05).is_worse());
+  // There was no number that could be missed.
+  EXPECT_FALSE(
+      compare(run_of({figure_of("put", 10), skipped_figure("get")}), one, 0.05).is_worse());
+}
+
+TEST(BenchComparisons, CountARunThatWasCutShortAsWorse) {
+  const BenchRun whole = run_of({figure_of("put", 10)});
+  BenchRun cut = whole;
+  cut.complete = false;
+  EXPECT_TRUE(compare(whole, cut, 0.05).is_worse());
+  EXPECT_EQ(last_line(as_table(compare(whole, cut, 0.05))),
+            "worse: the run after is not complete\n");
+  EXPECT_FALSE(compare(cut, whole, 0.05).is_worse());
 }
 
 TEST(BenchComparisons, HaveNoRatioWithoutATime) {
@@ -176,6 +204,8 @@ TEST(BenchComparisons, MatchFiguresByAllThatWasAskedFor) {
       [](BenchFigure& figure) { figure.contender = "torch"; },
       [](BenchFigure& figure) { figure.algorithm = "ring"; },
       [](BenchFigure& figure) { figure.dtype = "bf16"; },
+      [](BenchFigure& figure) { figure.op = "max"; },
+      [](BenchFigure& figure) { figure.memory = "symmetric"; },
       [](BenchFigure& figure) { figure.mode = "eager"; },
       [](BenchFigure& figure) { figure.ranks = 8; },
       [](BenchFigure& figure) { figure.bytes = 8192; },
@@ -189,7 +219,6 @@ TEST(BenchComparisons, MatchFiguresByAllThatWasAskedFor) {
     EXPECT_TRUE(comparison.pairs.empty());
     EXPECT_EQ(comparison.only_before.size(), 1u);
     EXPECT_EQ(comparison.only_after.size(), 1u);
-    EXPECT_FALSE(comparison.has_regressions());
   }
 }
 
@@ -250,10 +279,25 @@ TEST(BenchComparisons, WarnOfRunsThatAreNotComparable) {
   EXPECT_EQ(compare(before, after, 0.05).warnings.size(), 2u);
 }
 
+TEST(BenchComparisons, WarnOfPeersOfOtherVersions) {
+  BenchRun before = run_of({});
+  before.versions["torch"] = {{"torch", "2.9.0"}, {"cuda", "12.8"}};
+  BenchRun after = before;
+  EXPECT_TRUE(compare(before, after, 0.05).warnings.empty());
+  after.versions["torch"]["torch"] = "2.11.0";
+  EXPECT_EQ(compare(before, after, 0.05).warnings,
+            (std::vector<std::string>{"the versions of torch differ: cuda 12.8, torch 2.9.0 "
+                                      "before, cuda 12.8, torch 2.11.0 after"}));
+  // Nobody was measured there whose version could matter.
+  EXPECT_TRUE(compare(before, run_of({}), 0.05).warnings.empty());
+}
+
 TEST(BenchComparisons, AreTablesForPeople) {
   BenchFigure reduce = figure_of("reduce", 1);
   reduce.algorithm = "ring";
   reduce.dtype = "bf16";
+  reduce.op = "sum";
+  reduce.memory = "plain";
   reduce.ranks = 1;
   reduce.bytes = 0;
   reduce.blocks = 16;
@@ -271,13 +315,14 @@ TEST(BenchComparisons, AreTablesForPeople) {
             "failed after: element 3 is 5, not 7\n"
             "\n"
             "only before:\n"
-            "  iridium reduce ring bf16, 1 rank, 16 blocks, graph\n"
+            "  iridium reduce ring bf16 sum plain, 1 rank, 16 blocks, graph\n"
             "\n"
             "only after:\n"
             "  iridium gather, 4 ranks, 4096 bytes, graph\n"
             "\n"
-            "3 in both runs: 1 slower, 0 faster, 1 failed; 1 only before, 1 only after; median "
-            "ratio 1.049, threshold 5 %\n");
+            "3 in both runs: 1 slower, 0 faster, 1 failed, 0 skipped; 1 only before, 1 only "
+            "after; median ratio 1.049, threshold 5 %\n"
+            "worse: 1 slower, 1 failed after, 1 missing after\n");
 }
 
 TEST(BenchComparisons, SayWhyThereAreNoNumbers) {
@@ -287,8 +332,8 @@ TEST(BenchComparisons, SayWhyThereAreNoNumbers) {
             std::string::npos)
       << text;
   EXPECT_EQ(last_line(as_table(compare(run_of({}), run_of({}), 0))),
-            "0 in both runs: 0 slower, 0 faster, 0 failed; 0 only before, 0 only after; no ratio, "
-            "threshold 0 %\n");
+            "0 in both runs: 0 slower, 0 faster, 0 failed, 0 skipped; 0 only before, 0 only "
+            "after; no ratio, threshold 0 %\n");
 }
 
 TEST(BenchComparisons, RefuseAThresholdThatIsNone) {

@@ -31,10 +31,13 @@ class PeerScript {
   fs::path path_;
 };
 
-/// Reads its arguments, and takes its turns: `turn` is run in each, with $heat and $round.
-std::string polite(const std::string& turn) {
+/// Reads its arguments, and takes its turns: `turn` is run in each, with $heat and $round, and
+/// `before` before the first.
+std::string polite(const std::string& turn, const std::string& before = {}) {
   return R"(
 while [[ $# -gt 0 ]]; do name=${1#--}; declare "${name/-/_}=$2"; shift 2; done
+)" + before +
+         R"(
 touch "$turns/ready"
 heats=$(grep -o '"heat"' "$plan" | wc -l)
 for ((heat = 0; heat < heats; ++heat)); do
@@ -75,6 +78,46 @@ TEST(BenchPeers, TakePart) {
   EXPECT_EQ(run.figures[2].ranks, 2);
   EXPECT_EQ(run.figures[2].median_us, 2.5);
   EXPECT_EQ(run.figures[3].skipped, "no graphs");
+}
+
+TEST(BenchPeers, SayWhatVersionTheyAre) {
+  const PeerScript peer(
+      polite(writes_figures, R"(echo '{"other": "1.2"}' > "$turns/versions.json")"));
+  const std::string out = (fs::path(testing::TempDir()) / "bench_peers_versions.json").string();
+  EXPECT_EQ(bench_with(peer, out).status, 0);
+  EXPECT_EQ(read_run(out).versions,
+            (std::map<std::string, Versions>{{"other", {{"other", "1.2"}}}}));
+  fs::remove(out);
+}
+
+TEST(BenchPeers, ThatSayNonsenseAboutTheirVersionKeepTheirFigures) {
+  const PeerScript peer(polite(writes_figures, "echo '{' > \"$turns/versions.json\""));
+  const CommandResult result = bench_with(peer);
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("4 figures, 1 skipped, 0 failed\n"), std::string::npos)
+      << result.output;
+}
+
+TEST(BenchPeers, AreToldWhatIsMeasured) {
+  const PeerScript peer(R"(
+while [[ $# -gt 0 ]]; do name=${1#--}; declare "${name/-/_}=$2"; shift 2; done
+cat "$plan"
+exit 1)");
+  const SignalSource signals;
+  const std::vector<BenchHeat> heats = {
+      {.operation = "put", .bytes = 8},
+      {.operation = "all_reduce", .bytes = 8, .dtype = "bf16", .op = "max"}};
+  const std::vector<BenchFigure> figures =
+      BenchPeer(peer.path(), {}, heats, 2, signals).end().figures;
+  ASSERT_EQ(figures.size(), 4u);
+  EXPECT_NE(figures[0].failed.find(
+                R"([{"heat":0,"operation":"put","bytes":8},)"
+                R"({"heat":1,"operation":"all_reduce","bytes":8,"dtype":"bf16","op":"max"}])"),
+            std::string::npos)
+      << figures[0].failed;
+  // What is missing is told apart like everything else.
+  EXPECT_EQ(figures[2].dtype, "bf16");
+  EXPECT_EQ(figures[2].op, "max");
 }
 
 TEST(BenchPeers, ThatCannotStartDoNotStopTheRun) {

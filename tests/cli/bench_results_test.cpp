@@ -19,6 +19,8 @@ BenchFigure measured_figure() {
   figure.operation = "all_reduce";
   figure.algorithm = "two_shot";
   figure.dtype = "bf16";
+  figure.op = "max";
+  figure.memory = "symmetric";
   figure.mode = "eager";
   figure.ranks = 4;
   figure.bytes = 4096;
@@ -71,6 +73,7 @@ BenchRun run_of(std::vector<BenchFigure> figures) {
   run.commit = "0123abc";
   run.command = "iridium bench all_reduce -n 4";
   run.machine = {"h200", "Xeon 8480", 16, "NVIDIA H200", "550.54"};
+  run.versions["torch"] = {{"torch", "2.9.0"}, {"cuda", "12.8"}};
   run.complete = true;
   run.figures = std::move(figures);
   return run;
@@ -121,6 +124,8 @@ void expect_same(const BenchFigure& left, const BenchFigure& right) {
   EXPECT_EQ(left.contender, right.contender);
   EXPECT_EQ(left.algorithm, right.algorithm);
   EXPECT_EQ(left.dtype, right.dtype);
+  EXPECT_EQ(left.op, right.op);
+  EXPECT_EQ(left.memory, right.memory);
   EXPECT_EQ(left.mode, right.mode);
   EXPECT_EQ(left.ranks, right.ranks);
   EXPECT_EQ(left.bytes, right.bytes);
@@ -149,6 +154,7 @@ TEST(BenchFiles, GiveBackWhatWasWritten) {
   EXPECT_EQ(read.machine.cores, run.machine.cores);
   EXPECT_EQ(read.machine.device, run.machine.device);
   EXPECT_EQ(read.machine.driver, run.machine.driver);
+  EXPECT_EQ(read.versions, run.versions);
   EXPECT_FALSE(read.complete);
   ASSERT_EQ(read.figures.size(), run.figures.size());
   for (std::size_t i = 0; i < read.figures.size(); ++i)
@@ -164,14 +170,17 @@ TEST(BenchFiles, HoldTheFieldsOfTheManual) {
     for (const auto& [name, value] : object.items()) text += name + " ";
     return text;
   };
-  EXPECT_EQ(fields(json), "schema kind version commit command machine complete figures ");
+  EXPECT_EQ(fields(json), "schema kind version commit command machine versions complete figures ");
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["kind"], "iridium bench");
   EXPECT_EQ(fields(json["machine"]), "name cpu cores device driver ");
+  EXPECT_EQ(json["versions"], (Json{{"torch", {{"cuda", "12.8"}, {"torch", "2.9.0"}}}}));
   const std::string identity = "operation contender algorithm dtype mode ranks bytes blocks ";
-  EXPECT_EQ(fields(json["figures"][0]), identity +
-                                            "samples calls median_us p10_us p90_us "
-                                            "algorithm_gbps bus_gbps copy_share ");
+  const std::string numbers =
+      "samples calls median_us p10_us p90_us algorithm_gbps bus_gbps copy_share ";
+  EXPECT_EQ(fields(json["figures"][0]),
+            "operation contender algorithm dtype op memory mode ranks bytes blocks " + numbers);
+  EXPECT_EQ(fields(json["figures"][1]), identity + numbers);
   EXPECT_EQ(fields(json["figures"][2]), identity + "skipped ");
   EXPECT_EQ(fields(json["figures"][3]), identity + "failed ");
 }
@@ -185,6 +194,15 @@ TEST(BenchFiles, AreWrittenWhateverBytesAReasonHas) {
 TEST(BenchFiles, MayHaveFieldsThatAreNotKnown) {
   EXPECT_EQ(refusal_after([](Json& json) { json["figures"][0]["more"] = 1; }), "none");
   EXPECT_EQ(refusal_after([](Json& json) { json["figures"][0]["skipped"] = ""; }), "none");
+}
+
+TEST(BenchFiles, MayLackWhatOlderOnesDidNotHave) {
+  EXPECT_EQ(refusal_after([](Json& json) {
+              json.erase("versions");
+              json["figures"][0].erase("op");
+              json["figures"][0].erase("memory");
+            }),
+            "none");
 }
 
 TEST(BenchFiles, AreRefusedWhereverTheyAreCutOff) {
@@ -232,10 +250,12 @@ TEST(BenchFiles, AreRefusedWithoutAField) {
   for (const auto& [field, value] : whole["machine"].items())
     EXPECT_EQ(refusal_without(Json::json_pointer("/machine"), field),
               "invalid_argument: f.json: machine has no field '" + field + "'");
-  for (const auto& [field, value] : whole["figures"][0].items())
+  for (const auto& [field, value] : whole["figures"][0].items()) {
+    if (field == "op" || field == "memory") continue;
     EXPECT_EQ(refusal_without(Json::json_pointer("/figures/0"), field),
               std::string("invalid_argument: f.json: figure 1") +
                   (field == "operation" ? "" : " (all_reduce)") + " has no field '" + field + "'");
+  }
 }
 
 TEST(BenchFiles, AreRefusedWithAFieldOfAnotherType) {
@@ -251,6 +271,12 @@ TEST(BenchFiles, AreRefusedWithAFieldOfAnotherType) {
   EXPECT_EQ(refusal_with("/machine", "h200"), file + ": machine is \"h200\", not an object");
   EXPECT_EQ(refusal_with("/machine/cpu", nullptr),
             file + ": machine has a field 'cpu' that is null, not text");
+  EXPECT_EQ(refusal_with("/versions", 7),
+            file + " has a field 'versions' that is 7, not an object");
+  EXPECT_EQ(refusal_with("/versions/torch", "2.9"),
+            file + ": versions of torch is \"2.9\", not an object");
+  EXPECT_EQ(refusal_with("/versions/torch/cuda", 12.8),
+            file + ": versions of torch has a field 'cuda' that is 12.8, not text");
   EXPECT_EQ(refusal_with("/figures/0", 7), file + ": figure 1 is 7, not an object");
   const std::string figure = file + ": figure 1 (all_reduce) has a field ";
   EXPECT_EQ(refusal_with("/figures/0/median_us", "7"),
@@ -316,13 +342,13 @@ TEST(BenchFiles, ThatCannotBeReadAreErrorsOfTheSystem) {
 
 TEST(BenchFigures, AreCommaSeparatedForPrograms) {
   EXPECT_EQ(as_csv(whole_run()),
-            "operation,contender,algorithm,dtype,mode,ranks,bytes,blocks,skipped,failed,samples,"
-            "calls,median_us,p10_us,p90_us,algorithm_gbps,bus_gbps,copy_share\n"
-            "all_reduce,iridium,two_shot,bf16,eager,4,4096,16,,,15,100,0.3333333333333333,0.25,"
-            "0.5,12.288,18.432,0.875\n"
-            "barrier,iridium,,,graph,2,0,0,,,9,10,2.5,2.25,3,0,0,0\n"
-            "all_reduce,torch,,,graph,4,1536,0,torch is not installed,,,,,,,,,\n"
-            "all_gather,iridium,,,graph,4,3221225472,0,,\"element 3 is 5,\nnot \"\"7\"\"\",,,,,,"
+            "operation,contender,algorithm,dtype,op,memory,mode,ranks,bytes,blocks,skipped,failed,"
+            "samples,calls,median_us,p10_us,p90_us,algorithm_gbps,bus_gbps,copy_share\n"
+            "all_reduce,iridium,two_shot,bf16,max,symmetric,eager,4,4096,16,,,15,100,"
+            "0.3333333333333333,0.25,0.5,12.288,18.432,0.875\n"
+            "barrier,iridium,,,,,graph,2,0,0,,,9,10,2.5,2.25,3,0,0,0\n"
+            "all_reduce,torch,,,,,graph,4,1536,0,torch is not installed,,,,,,,,,\n"
+            "all_gather,iridium,,,,,graph,4,3221225472,0,,\"element 3 is 5,\nnot \"\"7\"\"\",,,,,,"
             ",,\n");
 }
 
@@ -332,7 +358,7 @@ TEST(BenchFigures, AreQuotedInCsvOnlyWhereTheyMustBe) {
     figure.operation = text;
     const std::string lines = as_csv(run_of({figure}));
     const std::size_t begin = lines.find('\n') + 1;
-    return lines.substr(begin, lines.find(",iridium,,,graph", begin) - begin);
+    return lines.substr(begin, lines.find(",iridium,,,,,graph", begin) - begin);
   };
   EXPECT_EQ(cell("a b;c'"), "a b;c'");
   EXPECT_EQ(cell("a,b"), "\"a,b\"");
@@ -345,16 +371,18 @@ TEST(BenchFigures, AreTablesForPeople) {
   BenchRun run = whole_run();
   run.complete = false;
   EXPECT_EQ(as_table(run),
-            "operation   contender  algorithm  dtype  blocks  ranks  bytes    mode   median us  "
-            "10 %   90 %   GB/s   bus GB/s  copy share  remark\n"
-            "all_reduce  iridium    two_shot   bf16   16      4      4 KiB    eager  0.333      "
-            "0.250  0.500  12.29  18.43     88 %\n"
-            "barrier     iridium                              2               graph  2.500      "
-            "2.250  3.000\n"
-            "all_reduce  torch                                4      1.5 KiB  graph             "
-            "                                           skipped: torch is not installed\n"
-            "all_gather  iridium                              4      3 GiB    graph             "
-            "                                           failed: element 3 is 5, not \"7\"\n"
+            "operation   contender  algorithm  dtype  op   memory     blocks  ranks  bytes    mode "
+            "  median us  10 %   90 %   GB/s   bus GB/s  copy share  remark\n"
+            "all_reduce  iridium    two_shot   bf16   max  symmetric  16      4      4 KiB    eager"
+            "  0.333      0.250  0.500  12.29  18.43     88 %\n"
+            "barrier     iridium                                              2               graph"
+            "  2.500      2.250  3.000\n"
+            "all_reduce  torch                                                4      1.5 KiB  graph"
+            "                                                        skipped: torch is not "
+            "installed\n"
+            "all_gather  iridium                                              4      3 GiB    graph"
+            "                                                        failed: element 3 is 5, not "
+            "\"7\"\n"
             "\n"
             "4 figures, 1 skipped, 1 failed; the run is not complete\n");
 }

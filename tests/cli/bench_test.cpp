@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/bench_machine.h"
 #include "cli/progress.h"
 #include "command.h"
 #include "iridium/bootstrap.h"
@@ -74,9 +75,66 @@ TEST(BenchPlan, TakesSettings) {
   }
 }
 
+/// As collectives are described; nothing prepares it.
+Operation described_collective() {
+  Operation operation;
+  operation.name = "collective";
+  operation.parameters = {{"bytes", {"4012"}},
+                          {"dtype", {"bf16", "fp32"}},
+                          {"op", {"sum", "max"}},
+                          {"algorithm", {"automatic", "ring"}},
+                          {"memory", {"plain", "symmetric"}},
+                          {"blocks", {"0", "4"}}};
+  return operation;
+}
+
+TEST(BenchPlan, HasAHeatPerTypeAndReduction) {
+  BenchCommand command = command_for({"collective"});
+  command.bytes = "1K";
+  command.settings = {"dtype=bf16,fp32", "op=sum,max"};
+  const std::vector<Operation> known = {described_collective()};
+  std::vector<std::string> seen;
+  for (const BenchHeat& heat : plan(command, known)) {
+    seen.push_back(heat.dtype + " " + heat.op);
+    // Two algorithms and two copies, which do not look at types.
+    ASSERT_EQ(heat.entries.size(), 4u);
+    EXPECT_EQ(heat.entries[1].arguments, (Arguments{{"bytes", "1024"},
+                                                    {"dtype", heat.dtype},
+                                                    {"op", heat.op},
+                                                    {"algorithm", "ring"},
+                                                    {"memory", "plain"}}));
+    EXPECT_EQ(heat.entries[2].arguments, (Arguments{{"bytes", "1024"}}));
+    for (const BenchHeat::Entry& entry : heat.entries) {
+      const BenchFigure figure = blank_figure(heat, entry, 2, "graph");
+      EXPECT_EQ(figure.dtype, heat.dtype);
+      EXPECT_EQ(figure.op, heat.op);
+      EXPECT_EQ(figure.memory, entry.contender == "iridium" ? "plain" : "");
+      EXPECT_TRUE(is_of(figure, heat));
+    }
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"bf16 sum", "bf16 max", "fp32 sum", "fp32 max"}));
+}
+
+TEST(BenchPlan, LetsKindsOfMemoryAndGridsTakeTurns) {
+  BenchCommand command = command_for({"collective"});
+  command.settings = {"memory=plain,symmetric", "blocks=4,8", "algorithm=ring"};
+  command.baselines = {};
+  const std::vector<Operation> known = {described_collective()};
+  const std::vector<BenchHeat> heats = plan(command, known);
+  ASSERT_EQ(heats.size(), 2u);
+  ASSERT_EQ(heats[0].entries.size(), 4u);
+  EXPECT_EQ(heats[0].dtype, "bf16");
+  EXPECT_EQ(heats[0].op, "sum");
+  const BenchFigure last = blank_figure(heats[0], heats[0].entries[3], 2, "graph");
+  EXPECT_EQ(last.memory, "symmetric");
+  EXPECT_EQ(last.blocks, 8);
+  EXPECT_EQ(last.algorithm, "ring");
+}
+
 /// Runs the heat on three ranks, which are threads; rank 0's figures.
-std::vector<BenchFigure> run_planted(const Operation& operation) {
-  const BenchHeat heat = {"planted", 0, {{"iridium", &operation, {}}}};
+std::vector<BenchFigure> run_planted(const std::vector<Operation>& planted) {
+  BenchHeat heat = {.operation = "planted"};
+  for (const Operation& operation : planted) heat.entries.push_back({"iridium", &operation, {}});
   std::vector<BenchFigure> figures;
   const ContextOptions options = {.backend = BackendKind::host,
                                   .heap_bytes = std::size_t{128} << 20,
@@ -115,7 +173,7 @@ Operation planted() {
 }
 
 TEST(BenchHeats, HaveTwoFiguresPerContender) {
-  const std::vector<BenchFigure> figures = run_planted(planted<PlantedCase>());
+  const std::vector<BenchFigure> figures = run_planted({planted<PlantedCase>()});
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_EQ(figures[0].mode, "graph");
   EXPECT_EQ(figures[1].mode, "eager");
@@ -137,7 +195,7 @@ class WrongCase final : public PlantedCase {
   }
 };
 TEST(BenchHeats, HaveNoNumberForAWrongResult) {
-  const std::vector<BenchFigure> figures = run_planted(planted<WrongCase>());
+  const std::vector<BenchFigure> figures = run_planted({planted<WrongCase>()});
   ASSERT_EQ(figures.size(), 2u);
   for (const BenchFigure& figure : figures) {
     EXPECT_NE(figure.failed.find("wrong_result at eager call: element 3 is 5, not 7"),
@@ -161,7 +219,7 @@ class SpoiledCase final : public PlantedCase {
   bool spoiled_ = false;
 };
 TEST(BenchHeats, AreCheckedAfterTheMeasurementToo) {
-  const std::vector<BenchFigure> figures = run_planted(planted<SpoiledCase>());
+  const std::vector<BenchFigure> figures = run_planted({planted<SpoiledCase>()});
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_NE(figures[0].failed.find("wrong result after the measurement: spoiled"),
             std::string::npos)
@@ -178,11 +236,52 @@ class HangingCase final : public PlantedCase {
 };
 TEST(BenchHeats, EndInTimeWhenARankHangs) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<BenchFigure> figures = run_planted(planted<HangingCase>());
+  const std::vector<BenchFigure> figures = run_planted({planted<HangingCase>()});
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_NE(figures[0].failed.find("timeout"), std::string::npos) << figures[0].failed;
   EXPECT_NE(figures[0].failed.find("rank 2"), std::string::npos) << figures[0].failed;
+}
+
+/// Needs what cannot be had.
+template <Errc code>
+class RefusedCase final : public PlantedCase {
+ public:
+  explicit RefusedCase(const Team& team) : PlantedCase(team) { throw Error(code, "not here"); }
+};
+TEST(BenchHeats, SkipWhatCannotBeHadHere) {
+  const std::vector<BenchFigure> figures = run_planted(
+      {planted<RefusedCase<Errc::out_of_memory>>(), planted<RefusedCase<Errc::unsupported>>(),
+       planted<RefusedCase<Errc::invalid_argument>>(), planted<PlantedCase>()});
+  ASSERT_EQ(figures.size(), 8u);
+  EXPECT_EQ(figures[0].skipped, "out_of_memory: not here");
+  EXPECT_EQ(figures[3].skipped, "unsupported: not here");
+  EXPECT_EQ(figures[4].skipped, "");
+  EXPECT_EQ(figures[4].failed, "invalid_argument: not here");
+  EXPECT_TRUE(figures[6].has_numbers()) << figures[6].failed;
+}
+
+TEST(BenchMachines, AreSharedByTheirRanks) {
+  EXPECT_GT(memory_for_rank("host", 1), std::size_t{64} << 20);
+  EXPECT_EQ(memory_for_rank("host", 8), memory_for_rank("host", 1) / 8);
+  EXPECT_LE(memory_for_rank("", 1), memory_for_rank("no such backend", 1));
+}
+
+TEST(BenchCommandLine, SkipsSizesThatDoNotFitTheHeap) {
+  ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "128M", 1), 0);
+  const CommandResult result = run_command(quick(
+      {"bench", "put", "-n", "2", "--bytes", "4K,256M", "--no-baseline", "--format", "json"}));
+  ::unsetenv("IRIDIUM_HEAP_BYTES");
+  EXPECT_EQ(result.status, 0) << result.error;
+  const Json json = Json::parse(result.output);
+  EXPECT_TRUE(json["complete"]);
+  ASSERT_EQ(json["figures"].size(), 4u);
+  EXPECT_TRUE(json["figures"][1].contains("median_us"));
+  for (const std::size_t large : {2u, 3u})
+    EXPECT_NE(
+        json["figures"][large]["skipped"].get<std::string>().find("requested 268435456 bytes"),
+        std::string::npos)
+        << result.output;
 }
 
 TEST(BenchCommandLine, MeasuresOnOneAndThreeRanks) {
@@ -234,16 +333,24 @@ TEST(BenchCommandLine, MeasuresBlockCounts) {
                       {"iridium", 0}, {"copy_kernel", 1}, {"copy_kernel", 2}}));
 }
 
+TEST(BenchCommandLine, TakesSettingsBesideOptionsOfTheirOwn) {
+  const CommandResult result = run_command(
+      quick({"bench", "put", "-n", "4", "-n", "1", "--bytes", "4K", "--blocks", "1,2", "--set",
+             "algorithm=all", "--baseline", "copy_kernel", "--format", "csv"}));
+  EXPECT_EQ(result.status, 0) << result.error;
+  EXPECT_EQ(std::ranges::count(result.output, '\n'), 1 + 2 * 3) << result.output;
+}
+
 TEST(BenchCommandLine, RefusesBadInput) {
   const auto expect_refused = [](const Words& arguments, const std::string& reason) {
     const CommandResult result = run_command(arguments);
     EXPECT_NE(result.status, 0);
     EXPECT_NE(result.error.find(reason), std::string::npos) << result.error;
   };
-  expect_refused({"bench", "-n", "2"}, "no operation is given; there are device_barrier");
+  expect_refused({"bench", "-n", "2"}, "no operation is given; there are ");
   expect_refused({"bench", "put"}, "-n 4, or -n 2,4,8");
   expect_refused({"bench", "putt", "-n", "2"}, "there is no operation 'putt'; did you mean put");
-  expect_refused({"bench", "xyzzy", "-n", "2"}, "there are device_barrier, get");
+  expect_refused({"bench", "xyzzy", "-n", "2"}, "device_barrier, get");
   expect_refused({"bench", "put", "-n", "0"}, "'0' is not a number from 1 to");
   expect_refused({"bench", "put", "-n", "2", "--bytes", "64K:4K"}, "ends before it begins");
   expect_refused({"bench", "put", "-n", "2", "--bytes", ""}, "is not a size");
@@ -272,6 +379,28 @@ TEST(BenchCommandLine, WritesNothingOverWhatIsNoFile) {
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(result.error.find("cannot write to /dev/null: it is no file"), std::string::npos)
       << result.error;
+}
+
+TEST(BenchCommandLine, CountsWhatIsMissingAsWorse) {
+  BenchRun run;
+  run.complete = true;
+  BenchFigure figure;
+  figure.operation = "put";
+  figure.ranks = 2;
+  figure.samples = figure.calls = 7;
+  figure.median_us = figure.p10_us = figure.p90_us = 1;
+  run.figures = {figure};
+  const std::string before = temporary("bench_before.json");
+  const std::string after = temporary("bench_after.json");
+  std::ofstream(before) << as_json(run);
+  run.figures = {};
+  std::ofstream(after) << as_json(run);
+  const CommandResult result = run_command({"bench", "--compare", before, after});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.output.find("\nworse: 1 missing after\n"), std::string::npos) << result.output;
+  EXPECT_EQ(run_command({"bench", "--compare", after, before}).status, 0);
+  std::filesystem::remove(before);
+  std::filesystem::remove(after);
 }
 
 TEST(BenchCommandLine, RefusesFilesItCannotCompare) {

@@ -97,8 +97,47 @@ class Tables(PageTest):
         rows = [line for line in self.text_of(*figures).splitlines() if line.startswith("| 1 MiB")]
         self.assertEqual(rows, ["| 1 MiB | **2099 / 0.500** | 3149 / 0.333 | 5248 / 0.200 | **4198 / 0.250** |"])
 
-    def test_equals_are_both_best(self):
-        self.assertEqual(self.text_of(figure(3), figure(3, algorithm="ring")).count("**"), 4)
+    def test_equals_are_not_best(self):
+        for other in (3, 3.001):
+            self.assertNotIn("**", self.text_of(figure(3), figure(other, algorithm="ring")))
+        slow = figure(4, algorithm="tree")
+        self.assertNotIn("**", self.text_of(figure(3), figure(3, algorithm="ring"), slow))
+        self.assertIn("**3.00 / 350**", self.text_of(figure(3), figure(3.01, algorithm="ring"), slow))
+
+    def test_copies_are_not_best(self):
+        copy = figure(1, contender="memory_copy")
+        self.assertNotIn("**", self.text_of(figure(3), copy))
+        text = self.text_of(figure(3), figure(4, contender="torch"), copy)
+        self.assertIn("| **3.00 / 350** | 4.00 / 262 | 1.00 / 1049 |", text)
+
+    def test_the_bus_bandwidth_is_shown(self):
+        self.assertIn("| 1 MiB | 10.0 / 157 |\n", self.text_of(figure(10, algorithm_gbps=105, bus_gbps=157.29)))
+
+    def test_python_is_mentioned(self):
+        self.assertIn("torch is called from Python, whose overhead its eager figures contain", self.text_of(figure()))
+
+    def test_versions_of_peers(self):
+        versions = {"torch": {"cuda": "12.8", "torch": "2.9.0"}, "openmpi": {"openmpi": "4.1.4"}}
+        text = self.text_of(figure(), versions=versions)
+        self.assertIn(", commit abc123, openmpi 4.1.4, torch 2.9.0, cuda 12.8.\n", text)
+
+    def test_reductions_are_rows_and_kinds_of_memory_columns(self):
+        text = self.text_of(
+            figure(2, op="sum", memory="plain"),
+            figure(1, op="sum", memory="symmetric"),
+            figure(3, op="max", memory="plain"),
+        )
+        self.assertIn("| bytes | op | 2 ranks, iridium | 2 ranks, iridium symmetric |\n", text)
+        self.assertIn("| 1 MiB | max | 3.00 / 350 |  |\n| 1 MiB | sum | 2.00 / 524 | **1.00 / 1049** |\n", text)
+        self.assertIn("(`graph`), float32, sum:\n", self.text_of(figure(2, op="sum")))
+
+    def test_wide_tables_are_one_per_number_of_ranks(self):
+        names = [f"way_{i}" for i in range(7)]
+        text = self.text_of(*(figure(i + 1, algorithm=names[i], ranks=r) for i in range(7) for r in (2, 4)))
+        head = "| bytes | " + " | ".join(f"iridium {name}" for name in names) + " |\n"
+        for ranks in (2, 4):
+            self.assertIn(f"Per call of a replayed graph (`graph`), float32, {ranks} ranks:\n\n{head}", text)
+        self.assertEqual(text.count("**1.00 / 1049**"), 2)
 
     def test_algorithms_are_columns(self):
         text = self.text_of(figure(algorithm="ring"), figure(algorithm="direct"))
@@ -189,13 +228,37 @@ class Plots(PageTest):
         self.assertNotIn("![", text)
 
     def test_no_bandwidth_without_payload(self):
-        self.text_of(*(entry | {"algorithm_gbps": 0} for entry in sizes("iridium", 1)))
+        self.text_of(*(entry | {"bus_gbps": 0} for entry in sizes("iridium", 1)))
         self.assertEqual(self.plot_names(), ["box_all_reduce_2_latency.svg"])
 
     def test_the_graph_is_plotted_where_there_is_one(self):
         self.text_of(*sizes("iridium", 1), *sizes("torch", 1, mode="eager"), *sizes("torch", 1, mode="eager", ranks=4))
         self.assertNotIn("torch", self.words_of("box_all_reduce_2_latency.svg"))
         self.assertIn("all_reduce, 4 ranks, eager: latency", self.words_of("box_all_reduce_4_latency.svg"))
+
+    def test_calls_are_plotted_where_graphs_leave_somebody_out(self):
+        both = sizes("iridium", 1) + sizes("iridium", 2, mode="eager")
+        self.text_of(*both, *sizes("openmpi", 1, mode="eager"))
+        self.assertIn("openmpi", self.words_of("box_all_reduce_2_latency.svg"))
+        self.assertIn("all_reduce, 2 ranks, eager: latency", self.words_of("box_all_reduce_2_latency.svg"))
+
+    def test_the_bus_bandwidth_is_plotted(self):
+        self.text_of(*(entry | {"algorithm_gbps": 1, "bus_gbps": 1.75} for entry in sizes("iridium", 1)))
+        words = self.words_of("box_all_reduce_2_bandwidth.svg")
+        self.assertLess({"all_reduce, 2 ranks, graph: bus bandwidth", "bus bandwidth, GB/s", "2"}, set(words))
+
+    def test_lines_of_reductions_and_kinds_of_memory(self):
+        self.text_of(*sizes("iridium", 1, memory="plain", op="sum"), *sizes("iridium", 2, memory="symmetric", op="sum"))
+        words = set(self.words_of("box_all_reduce_2_latency.svg"))
+        self.assertLess({"iridium", "iridium symmetric"}, words)
+        self.text_of(*sizes("iridium", 1, op="sum"), *sizes("iridium", 2, op="max"))
+        self.assertLess({"iridium sum", "iridium max"}, set(self.words_of("box_all_reduce_2_latency.svg")))
+
+    def test_a_file_of_block_counts_beside_the_others(self):
+        swept = [figure(100 / blocks, blocks=blocks, algorithm="ring") for blocks in (8, 16)]
+        self.put(run(*swept), "box/bench_blocks.json")
+        self.text_of(*sizes("iridium", 1, algorithm="ring"))
+        self.assertIn("box_all_reduce_2_blocks.svg", self.plot_names())
 
     def test_blocks(self):
         swept = [figure(100 / blocks, blocks=blocks, operation="put") for blocks in (8, 16, 66)]
@@ -205,7 +268,7 @@ class Plots(PageTest):
         lines = self.svg("box_put_2_blocks.svg").iter(f"{SVG}polyline")
         self.assertEqual([len(line.get("points").split()) for line in lines], [3, 1])
         words = self.words_of("box_put_2_blocks.svg")
-        self.assertLess({"put, 2 ranks, graph, 1 MiB: bandwidth by blocks", "8", "64"}, set(words))
+        self.assertLess({"put, 2 ranks, graph, 1 MiB: bus bandwidth by blocks", "8", "64"}, set(words))
 
     def test_sizes_are_plotted_with_one_grid(self):
         swept = sizes("copy_kernel", 1, blocks=8) + sizes("copy_kernel", 2, blocks=16)
@@ -305,6 +368,11 @@ class BadInput(PageTest):
                 self.refused(run(**{name: None}), f"{name} must be")
         self.refused(run(complete=1), "complete must be true or false, not 1")
         self.refused(run(figure() | {"skipped": 7}), "figures[0].skipped must be text")
+        for name in ("op", "memory"):
+            self.refused(run(figure() | {name: 7}), f"figures[0].{name} must be text")
+        self.refused(run(versions=[]), "versions must be an object, not []")
+        self.refused(run(versions={"torch": "2.9"}), "versions.torch must be an object")
+        self.refused(run(versions={"torch": {"cuda": 12.8}}), "versions.torch.cuda must be text, not 12.8")
 
     def test_values_out_of_range(self):
         wrong = {"ranks": 0, "bytes": -1, "blocks": -1, "samples": 0, "calls": 0, "p10_us": 0, "median_us": -1}
