@@ -5,7 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectives/all_gather/kernels.h"
+#include "collectives/all_reduce/atomic.h"
+#include "collectives/all_reduce/one_shot.h"
+#include "collectives/all_reduce/packet.h"
+#include "collectives/all_reduce/packet_two_shot.h"
+#include "collectives/all_reduce/ring.h"
+#include "collectives/all_to_all/kernels.h"
+#include "collectives/broadcast/kernels.h"
 #include "collectives/device_barrier/kernels.h"
+#include "collectives/reduce_scatter/packet.h"
+#include "collectives/shard_reduce/kernels.h"
 #include "collectives/signals/kernels.h"
 #include "device/flawed.h"
 #include "device/lane_kernels.h"
@@ -233,9 +243,24 @@ void compile(const void**& next) {
 
 }  // namespace
 
+/// The reducing collectives of one type.
+template <class T>
+void compile_reductions(const void**& next) {
+  compile<PacketAllReduce<T>, PacketTwoShotAllReduce<T>, OneShotAllReduce<T, 2>, RingAllReduce<T>,
+          AtomicAllReduce<T>, PacketReduceScatter<T>, StagedShardReduce<T, 1>,
+          DirectShardReduce<T, 4>>(next);
+}
+
 /// Names all kernels, so that the compiler makes them.
 void name_kernels(const void** next) {
   compile<DeviceBarrier, Signal, SignalAll, Wait, WaitAll, PutSignal>(next);
+  compile<StagedPullGather<1>, StagedPushGather<2>, DirectPushGather<4>, DirectPullGather,
+          PacketGather, StagedAllToAll<EqualParts>, StagedAllToAll<GivenParts>, DirectAllToAll,
+          PacketBroadcast, iridium::StagedBroadcast, DirectBroadcast>(next);
+  compile_reductions<bf16>(next);
+  compile_reductions<double>(next);
+  compile_reductions<std::int8_t>(next);
+  compile_reductions<std::uint32_t>(next);
   compile<StagedSum<LaneCall>, StagedBroadcast<LaneCall>, PullGather<LaneCall>,
           PushGather<LaneCall>, PacketSum, ManyBarriers<LaneCall>>(next);
   compile<StagedSum<Flawed<Flaw::none>::Call>, PassTiles<>, Signals>(next);
