@@ -22,7 +22,8 @@ class LargeArray {
     stream_.fill(array_.data(), static_cast<unsigned char>(base), count);
     stream_.synchronize();
     for (std::size_t i = 0; i < std::size(places); ++i)
-      memory_.write(array_.data() + places[i], static_cast<std::uint8_t>(base * (10 + i)));
+      memory_.write(array_.data() + places[i],
+                    static_cast<std::uint8_t>(static_cast<std::size_t>(base) * (10 + i)));
   }
   void require_all(int base, const std::string& what) {
     for (std::size_t i = 0; i < std::size(places); ++i)
