@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <bit>
 #include <cmath>
 #include <concepts>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ class Reference {
   Reference(ReduceOp op, int members) : op_(op), members_(members) {}
 
   void add(T element) {
-    const auto value = static_cast<Wide>(static_cast<Accumulator<T>>(element));
+    const auto value = convert<Wide>(element);
     const bool is_first = std::exchange(is_first_, false);
     switch (op_) {
       case ReduceOp::sum:
@@ -107,7 +108,8 @@ std::string difference(std::size_t i, T found, const std::string& from) {
 
 template <class T>
 bool have_equal_bits(const T& a, const T& b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  using Bytes = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<Bytes>(a) == std::bit_cast<Bytes>(b);
 }
 
 template <class T>

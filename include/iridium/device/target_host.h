@@ -133,13 +133,15 @@ struct alignas(16) Pair {
   std::uint64_t second;
 };
 
+// Ordered: a packet tells that its sender's calls before this one are over. On a GPU the ends of
+// kernels see to that.
 IR_DEVICE inline Pair load_pair(Seat* seat, const Pair* from) {
-  return {load<Order::relaxed, Scope::system>(seat, &from->first),
-          load<Order::relaxed, Scope::system>(seat, &from->second)};
+  return {load<Order::acquire, Scope::system>(seat, &from->first),
+          load<Order::acquire, Scope::system>(seat, &from->second)};
 }
 IR_DEVICE inline void store_pair(Seat* seat, Pair* to, Pair value) {
-  store<Order::relaxed, Scope::system>(seat, &to->first, value.first);
-  store<Order::relaxed, Scope::system>(seat, &to->second, value.second);
+  store<Order::release, Scope::system>(seat, &to->first, value.first);
+  store<Order::release, Scope::system>(seat, &to->second, value.second);
 }
 
 /// The part of `count` elements that thread `thread` of `threads` holds, in whole chunks.
