@@ -12,9 +12,10 @@ using Byte = std::uint8_t;
 void launch_packet_broadcast(const CollectiveCall& call, int root) {
   for_each_packet_call(
       call, call.bytes(), 1, [&](std::size_t first, std::size_t bytes, const PacketShare& share) {
+        // Only the root has to have one.
+        const Byte* const in = call.in == nullptr ? nullptr : call.input<Byte>() + first;
         launch_call(call, [&](const Lane& lane) {
-          return PacketBroadcast{
-              lane, call.input<Byte>() + first, call.output<Byte>() + first, bytes, share, root};
+          return PacketBroadcast{lane, in, call.output<Byte>() + first, bytes, share, root};
         });
       });
 }
