@@ -84,6 +84,11 @@ CLI::App* add_info(CLI::App& app, InfoOptions& options) {
       ->check(CLI::IsMember({"cuda", "host"}))
       ->needs(choose)
       ->option_text("NAME");
+  info->add_option("--device", options.device,
+                   "The device's name of the case, such as 'NVIDIA H200'. The default is the "
+                   "backend's first one on this machine.")
+      ->needs(choose)
+      ->option_text("NAME");
   info->add_option("--memory", options.memory,
                    "The memory of the case: plain, the default, or symmetric.")
       ->check(CLI::IsMember({"plain", "symmetric"}))
@@ -142,23 +147,38 @@ std::string settings_as_json(std::string_view version, std::span<const Setting> 
   return json_text(json);
 }
 
+namespace {
+
+/// What the backend's first device here is called; empty where it has none.
+std::string first_device(const std::string& backend) {
+  for (const BackendInfo& each : describe_backends())
+    if (name(each.kind) == backend && !each.devices.empty()) return each.devices.front().name;
+  return {};
+}
+
+}  // namespace
+
 std::string choice_text(const InfoOptions& options) {
   const std::vector<std::size_t> sizes = parse_sizes("--bytes", options.bytes);
   if (sizes.size() != 1)
     throw Error(Errc::invalid_argument,
                 fmt::format("--bytes is '{}': expected one size", options.bytes));
+  const std::string device =
+      options.device.empty() ? first_device(options.backend) : options.device;
+  const std::string device_word = tuning_device(device);
   const Choice choice = tuning_table().choose({.operation = options.operation,
                                                .symmetric = options.memory == "symmetric",
-                                               .device = options.backend,
+                                               .backend = options.backend,
+                                               .device = device_word,
                                                .members = options.ranks,
                                                .bytes = sizes.front()});
   if (options.format == "json") {
     Json json = document(version());
-    json["choice"] = {{"operation", options.operation},   {"backend", options.backend},
-                      {"memory", options.memory},         {"ranks", options.ranks},
-                      {"bytes", sizes.front()},           {"algorithm", choice.algorithm},
-                      {"blocks", choice.blocks},          {"tile", choice.tile},
-                      {"round_bytes", choice.round_bytes}};
+    json["choice"] = {
+        {"operation", options.operation},   {"backend", options.backend}, {"device", device},
+        {"memory", options.memory},         {"ranks", options.ranks},     {"bytes", sizes.front()},
+        {"algorithm", choice.algorithm},    {"blocks", choice.blocks},    {"tile", choice.tile},
+        {"round_bytes", choice.round_bytes}};
     return json_text(json);
   }
   TextTable table(

@@ -21,6 +21,7 @@ struct InfoOptions {
   std::string operation = {};    ///< what the tuning table chooses for this one instead
   // The case to choose for.
   std::string backend = "host";
+  std::string device = {};  ///< empty: the backend's first one here, if there is one
   std::string memory = "plain";
   int ranks = 2;
   std::string bytes = "1M";

@@ -12,9 +12,10 @@ namespace iridium {
 
 /// What `automatic` decides by. Nothing of it may differ between members of a team.
 struct TuningCase {
-  std::string_view operation;  ///< "all_reduce"
-  bool symmetric = false;      ///< called with symmetric arrays
-  std::string_view device;     ///< the backend: "cuda", "host"
+  std::string_view operation;    ///< "all_reduce"
+  bool symmetric = false;        ///< called with symmetric arrays
+  std::string_view backend;      ///< "cuda", "host"
+  std::string_view device = {};  ///< as `tuning_device` writes it; empty when members differ
   int members = 1;
   std::size_t bytes = 0;  ///< of one member's largest buffer
 };
@@ -32,14 +33,15 @@ struct Choice {
 /// Rows, of which the first that fits a case decides.
 ///
 /// As text, a row is a line of nine words, "all_reduce plain cuda 2 64K packet 16 1 0": operation;
-/// plain or symmetric; device; the most members and the most bytes it is for; then the choice. The
-/// first five can be `*`: any. Blank lines and what follows a `#` mean nothing.
+/// plain or symmetric; backend or device, "NVIDIA_H200"; the most members and the most bytes it is
+/// for; then the choice. The first five can be `*`: any. Blank lines and what follows a `#` mean
+/// nothing.
 class TuningTable {
  public:
   /// Throws `invalid_argument` with the line's number for what is no table.
   explicit TuningTable(std::string_view text);
 
-  /// Throws `not_found` for a case that no row fits.
+  /// Throws `unsupported` for a case that no row fits.
   Choice choose(const TuningCase& what) const;
   /// Of the text: members of a team must have the same.
   std::uint64_t hash() const { return hash_; }
@@ -54,6 +56,9 @@ class TuningTable {
   std::vector<Row> rows_;
   std::uint64_t hash_;
 };
+
+/// A device's name as rows have it: one word, "NVIDIA_H200".
+std::string tuning_device(std::string_view name);
 
 /// The table the library comes with.
 std::string_view shipped_tuning_table();

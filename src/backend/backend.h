@@ -128,6 +128,8 @@ class Backend {
   virtual Placement placement() const = 0;
   /// Where this rank runs, in a form `check_peers` understands; empty where that does not matter.
   virtual std::string place() const = 0;
+  /// What the vendor calls the device.
+  virtual std::string device_name() const = 0;
   /// Learns where every rank runs: entry r is rank r's place. Throws when they cannot work
   /// together; warns when they will be slow.
   virtual void check_peers(int rank, const std::vector<std::string>& places) = 0;

@@ -107,7 +107,8 @@ Choice plan(const char* operation, const Team& team, bool symmetric, std::size_t
                   fmt::format("a tile of {} vectors per thread; expected 1, 2 or 4", wish.tile));
   Choice choice = tuning_table().choose({.operation = operation,
                                          .symmetric = symmetric,
-                                         .device = name(state.core().backend().kind()),
+                                         .backend = name(state.core().backend().kind()),
+                                         .device = state.device(),
                                          .members = team.size(),
                                          .bytes = bytes});
   if (!wish.algorithm.empty()) choice.algorithm = wish.algorithm;

@@ -134,6 +134,7 @@ TeamTerms ContextCore::terms(const TeamOptions& options) const {
           .tuning_table = iridium::tuning_table().hash(),
           .checked = checked_,
           .timeout_ms = timeout_.count(),
+          .device = backend_->device_name(),
           .max_blocks = std::min(options.max_blocks, backend_->max_blocks())};
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "iridium/errors.h"
+#include "iridium/tuning.h"
 #include "runtime/device_fault.h"
 #include "runtime/team_state.h"
 
@@ -43,8 +44,10 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   const std::string call = fmt::format("make_team({})", fmt::join(ranks, ", "));
   core_->refuse_capture(call);
 
+  const TeamTerms terms = core_->agree(call, options);
   TeamOptions agreed = options;
-  agreed.max_blocks = max_blocks_ = core_->agree(call, options).max_blocks;
+  agreed.max_blocks = max_blocks_ = terms.max_blocks;
+  device_ = tuning_device(terms.device);
   channel_.id = core_->next_channel_id();
   channel_.name = options.name.empty() ? fmt::format("team {}", channel_.id)
                                        : fmt::format("team {}", options.name);

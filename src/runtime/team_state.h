@@ -43,6 +43,8 @@ class TeamState final : private ChannelWatcher {
   const std::string& name() const { return channel_.name; }
   int place() const { return place_; }
   int max_blocks() const { return max_blocks_; }
+  /// The members' device as the tuning table names it; empty when they have different ones.
+  const std::string& device() const { return device_; }
   const LaneLayout& layout() const { return layout_; }
 
  private:
@@ -56,6 +58,7 @@ class TeamState final : private ChannelWatcher {
   Channel channel_;
   int place_ = -1;  ///< of this rank in the list; −1 for no member
   int max_blocks_ = 0;
+  std::string device_;
   LaneLayout layout_;
   std::shared_ptr<Allocation> lane_;
   std::shared_ptr<LaneStatus> status_;

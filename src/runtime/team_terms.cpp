@@ -19,6 +19,7 @@ Bytes encode(const TeamTerms& terms) {
       .number(terms.tuning_table)
       .number(static_cast<std::uint8_t>(terms.checked))
       .number(terms.timeout_ms)
+      .text(terms.device)
       .number(terms.max_blocks)
       .take();
 }
@@ -35,6 +36,7 @@ TeamTerms decode_terms(std::span<const std::byte> bytes) {
   terms.tuning_table = reader.number<std::uint64_t>();
   terms.checked = reader.number<std::uint8_t>() != 0;
   terms.timeout_ms = reader.number<std::int64_t>();
+  terms.device = reader.text();
   terms.max_blocks = reader.number<int>();
   return terms;
 }
@@ -58,8 +60,10 @@ TeamTerms reconcile(const std::vector<int>& ranks, const std::vector<TeamTerms>&
   require_equal("the tuning table (hash)", &TeamTerms::tuning_table);
   require_equal("checked mode", &TeamTerms::checked);
   require_equal("the timeout (milliseconds)", &TeamTerms::timeout_ms);
-  for (const TeamTerms& other : terms)
+  for (const TeamTerms& other : terms) {
+    if (other.device != agreed.device) agreed.device.clear();
     agreed.max_blocks = std::min(agreed.max_blocks, other.max_blocks);
+  }
   return agreed;
 }
 

@@ -20,14 +20,16 @@ struct TeamTerms {
   std::uint64_t tuning_table = 0;
   bool checked = false;
   std::int64_t timeout_ms = 0;
-  int max_blocks = 0;  ///< the only one that may differ: the smallest wins
+  // Those that may differ.
+  std::string device;  ///< the device's name; empty when they differ
+  int max_blocks = 0;  ///< the smallest wins
 };
 
 Bytes encode(const TeamTerms& terms);
 /// Throws `protocol` on bytes that are no terms.
 TeamTerms decode_terms(std::span<const std::byte> bytes);
 
-/// The terms all agree on, with the smallest `max_blocks`. Throws `mismatch` naming two ranks and
+/// The terms all agree on. Throws `mismatch` naming two ranks and
 /// both values; entry i is rank `ranks[i]`'s.
 TeamTerms reconcile(const std::vector<int>& ranks, const std::vector<TeamTerms>& terms);
 

@@ -87,12 +87,21 @@ TuningTable::TuningTable(std::string_view text) : hash_(hash_text(text)) {
 Choice TuningTable::choose(const TuningCase& what) const {
   for (const Row& row : rows_)
     if (fits(row.operation, what.operation) &&
-        fits(row.memory, what.symmetric ? "symmetric" : "plain") && fits(row.device, what.device) &&
+        fits(row.memory, what.symmetric ? "symmetric" : "plain") &&
+        (fits(row.device, what.backend) || fits(row.device, what.device)) &&
         what.members <= row.members && what.bytes <= row.bytes)
       return row.choice;
   throw Error(Errc::unsupported,
               fmt::format("the tuning table has no row for {} on {} with {} members and {} bytes",
-                          what.operation, what.device, what.members, what.bytes));
+                          what.operation, what.backend, what.members, what.bytes));
+}
+
+std::string tuning_device(std::string_view name) {
+  std::string word(name);
+  // A blank would end the word, and a # the row.
+  for (char& letter : word)
+    if (letter == '#' || static_cast<unsigned char>(letter) <= ' ') letter = '_';
+  return word;
 }
 
 std::string_view shipped_tuning_table() {

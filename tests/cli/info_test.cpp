@@ -117,7 +117,7 @@ TEST(InfoChoice, TellsWhatTheTuningTableDecides) {
   const InfoOptions options = {.operation = "all_reduce", .backend = "cuda", .bytes = "4K"};
   const Choice choice = tuning_table().choose({.operation = "all_reduce",
                                                .symmetric = false,
-                                               .device = "cuda",
+                                               .backend = "cuda",
                                                .members = options.ranks,
                                                .bytes = 4096});
   const std::string text = choice_text(options);

@@ -22,6 +22,7 @@ TeamTerms some_terms() {
           .tuning_table = 0xabcdef,
           .checked = false,
           .timeout_ms = 30'000,
+          .device = "Abacus 3",
           .max_blocks = 64};
 }
 
@@ -35,6 +36,7 @@ void expect_equal(const TeamTerms& left, const TeamTerms& right) {
   EXPECT_EQ(left.tuning_table, right.tuning_table);
   EXPECT_EQ(left.checked, right.checked);
   EXPECT_EQ(left.timeout_ms, right.timeout_ms);
+  EXPECT_EQ(left.device, right.device);
   EXPECT_EQ(left.max_blocks, right.max_blocks);
 }
 
@@ -71,6 +73,14 @@ TEST(TeamTermsReconciled, TakeTheSmallestGrid) {
     for (TeamTerms& each : terms) each.max_blocks = 64;
     terms[smallest].max_blocks = 7;
     EXPECT_EQ(reconcile({0, 1, 2}, terms).max_blocks, 7);
+  }
+}
+
+TEST(TeamTermsReconciled, NameNoDeviceWhereTheyDiffer) {
+  for (const std::size_t other : {0u, 1u, 2u}) {
+    std::vector<TeamTerms> terms(3, some_terms());
+    terms[other].device = "Abacus 4";
+    EXPECT_EQ(reconcile({0, 1, 2}, terms).device, "");
   }
 }
 

@@ -16,11 +16,11 @@ namespace {
 
 /// Of a case that only names an operation and its size.
 std::string algorithm(const TuningTable& table, std::string_view operation, std::size_t bytes,
-                      int members = 2, bool symmetric = false, std::string_view device = "host") {
+                      int members = 2, bool symmetric = false, std::string_view backend = "host") {
   return table
       .choose({.operation = operation,
                .symmetric = symmetric,
-               .device = device,
+               .backend = backend,
                .members = members,
                .bytes = bytes})
       .algorithm;
@@ -40,8 +40,29 @@ TEST(TuningTables, TakeTheFirstRowThatFits) {
   EXPECT_EQ(algorithm(table, "all_reduce", 0, 2, false, "cuda"), "third");
   EXPECT_EQ(algorithm(table, "all_reduce", 0, 2, true), "fourth");
   EXPECT_EQ(algorithm(table, "broadcast", 0), "fifth");
-  EXPECT_EQ(table.choose({.operation = "all_reduce", .device = "host", .members = 2}),
+  EXPECT_EQ(table.choose({.operation = "all_reduce", .backend = "host", .members = 2}),
             (Choice{.algorithm = "first", .blocks = 3, .tile = 2, .round_bytes = 64 << 10}));
+}
+
+TEST(TuningTables, KnowBackendsAndDevices) {
+  const TuningTable table(
+      "all_reduce plain NVIDIA_H200 * * own   1 1 0\n"
+      "all_reduce plain cuda        * * cudas 1 1 0\n"
+      "all_reduce plain *           * * any   1 1 0\n");
+  const auto algorithm = [&](std::string_view backend, std::string_view device) {
+    return table.choose({.operation = "all_reduce", .backend = backend, .device = device})
+        .algorithm;
+  };
+  EXPECT_EQ(algorithm("cuda", "NVIDIA_H200"), "own");
+  EXPECT_EQ(algorithm("cuda", "NVIDIA_H100"), "cudas");
+  EXPECT_EQ(algorithm("cuda", ""), "cudas");
+  EXPECT_EQ(algorithm("host", "Abacus"), "any");
+}
+
+TEST(TuningTables, NameDevicesByOneWord) {
+  EXPECT_EQ(tuning_device("NVIDIA H200"), "NVIDIA_H200");
+  EXPECT_EQ(tuning_device(" a\tb #3\n"), "_a_b__3_");
+  EXPECT_EQ(tuning_device(""), "");
 }
 
 TEST(TuningTables, SkipBlankLinesAndComments) {
@@ -138,10 +159,10 @@ TEST(TheShippedTable, HasAnAnswerForEverything) {
   };
   for (const auto& [operation, parse] : known)
     for (const bool symmetric : {false, true})
-      for (const std::string_view device : {"cuda", "host"})
+      for (const std::string_view backend : {"cuda", "host"})
         for (int members = 1; members <= max_team_size; ++members)
           for (const std::size_t bytes : sizes()) {
-            const TuningCase what = {operation, symmetric, device, members, bytes};
+            const TuningCase what = {operation, symmetric, backend, "", members, bytes};
             const Choice choice = table.choose(what);
             parse(choice.algorithm);
             ASSERT_GE(choice.blocks, 1);
@@ -172,8 +193,8 @@ IR_SCENARIO(table_from_a_file) {
       "all_reduce plain * * 1K  nonsense  1 1 0\n"
       "all_reduce plain * * 2K  automatic 1 1 0\n");
   require(
-      tuning_table().choose({.operation = "broadcast", .device = "host"}) ==
-          TuningTable(shipped_tuning_table()).choose({.operation = "broadcast", .device = "host"}),
+      tuning_table().choose({.operation = "broadcast", .backend = "host"}) ==
+          TuningTable(shipped_tuning_table()).choose({.operation = "broadcast", .backend = "host"}),
       "what the file does not decide, the shipped table does");
   Context context(job);
   Stream stream = context.make_stream();
@@ -227,7 +248,7 @@ IR_SCENARIO(no_table) {
 }
 IR_SCENARIO(empty_table) {
   use_table("");
-  const TuningCase what = {.operation = "all_reduce", .device = "host"};
+  const TuningCase what = {.operation = "all_reduce", .backend = "host"};
   require(tuning_table().choose(what) == TuningTable(shipped_tuning_table()).choose(what),
           "the shipped table decides all");
 }

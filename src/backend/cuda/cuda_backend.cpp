@@ -30,13 +30,17 @@ int attribute(int device, CUdevice_attribute which) {
   return value;
 }
 
-/// A name of the device that every process of the host gives it.
-std::string unique_id(int device) {
+cudaDeviceProp properties_of(int device) {
   cudaDeviceProp properties = {};
   check_cuda(cudaGetDeviceProperties(&properties, device),
              fmt::format("cannot look at GPU {}", device));
+  return properties;
+}
+
+/// A name of the device that every process of the host gives it.
+std::string unique_id(int device) {
   std::string text;
-  for (const char byte : properties.uuid.bytes)
+  for (const char byte : properties_of(device).uuid.bytes)
     text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
@@ -97,6 +101,7 @@ class CudaBackend final : public Backend {
     check_cuda(cudaInitDevice(place_.device, 0, 0),
                fmt::format("cannot make a CUDA context on GPU {}", place_.device));
     processors_ = attribute(place_.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    device_name_ = properties_of(place_.device).name;
     own_stream_ = make_cuda_stream(place_.device);
   }
 
@@ -106,6 +111,7 @@ class CudaBackend final : public Backend {
   std::string place() const override {
     return fmt::format("{} {}", ::getpid(), unique_id(place_.device));
   }
+  std::string device_name() const override { return device_name_; }
 
   void check_peers(int rank, const std::vector<std::string>& places) override {
     const Place mine = parse_place(places[static_cast<std::size_t>(rank)]);
@@ -240,6 +246,7 @@ class CudaBackend final : public Backend {
   }
 
   CudaPlace place_;
+  std::string device_name_;
   int processors_ = 0;
   int ranks_on_device_ = 1;
   mutable std::mutex fitting_mutex_;
@@ -295,8 +302,7 @@ BackendInfo describe_cuda_backend() {
   if (!info.reason.empty()) return info;
   try {
     for (int device = 0; device < count_devices(); ++device) {
-      cudaDeviceProp properties = {};
-      check_cuda(cudaGetDeviceProperties(&properties, device), "cannot look at a GPU");
+      const cudaDeviceProp properties = properties_of(device);
       info.devices.push_back({.name = properties.name,
                               .memory_bytes = properties.totalGlobalMem,
                               .processors = properties.multiProcessorCount});

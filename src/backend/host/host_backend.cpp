@@ -22,6 +22,21 @@
 namespace iridium {
 namespace {
 
+int cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) {
+      const auto colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  return "CPU";
+}
+
 class HostBackend final : public Backend {
  public:
   explicit HostBackend(const Schedule& schedule) : schedule_(schedule) {}
@@ -30,6 +45,7 @@ class HostBackend final : public Backend {
 
   Placement placement() const override { return Placement::host; }
   std::string place() const override { return {}; }
+  std::string device_name() const override { return device_name_; }
   void check_peers(int, const std::vector<std::string>&) override {}
 
   std::size_t granularity() const override {
@@ -103,23 +119,9 @@ class HostBackend final : public Backend {
 
  private:
   const Schedule schedule_;
+  const std::string device_name_ = processor_name();
   std::atomic<std::uint64_t> streams_made_ = 0;
 };
-
-int cores() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) {
-      const auto colon = line.find(": ");
-      if (colon != std::string::npos) return line.substr(colon + 2);
-    }
-  return "CPU";
-}
 
 }  // namespace
 
