@@ -6,6 +6,7 @@
 #include "iridium/all_to_all.h"
 #include "iridium/bootstrap.h"
 #include "iridium/broadcast.h"
+#include "iridium/columns.h"
 #include "iridium/context.h"
 #include "iridium/device/atomic.h"
 #include "iridium/device/copy.h"

@@ -22,6 +22,7 @@ struct CollectiveCall {
   void* out;
   std::size_t count;  ///< what the operation calls so
   DataType type;
+  bool symmetric;  ///< peers may touch the buffers
   ReduceOp op;
   Choice choice;
 
@@ -56,14 +57,15 @@ PacketShare share_packets(const CollectiveCall& call, std::size_t bytes);
 /// All at once, for kernels that need no room in the lane.
 Rounds one_round(const CollectiveCall& call, std::size_t total, std::size_t granule);
 
+/// The most a member may stage in a round.
+std::size_t staged_bytes(const CollectiveCall& call);
+
 /// Rounds in which a member stages `bytes_each` bytes for each of `total` elements of T.
 template <class T>
-Rounds staged_rounds(const CollectiveCall& call, const Lane& lane, std::size_t total,
+Rounds staged_rounds(const CollectiveCall& call, std::size_t total,
                      std::size_t bytes_each = sizeof(T)) {
-  std::size_t room = lane.layout().scratch_bytes;
-  if (call.choice.round_bytes != 0 && call.choice.round_bytes < room)
-    room = call.choice.round_bytes;
-  return cut_into_rounds(call, "scratch_bytes", total, room / bytes_each, vector_elements<T>);
+  return cut_into_rounds(call, "scratch_bytes", total, staged_bytes(call) / bytes_each,
+                         vector_elements<T>);
 }
 
 /// launch(first, count, share) for pieces of `count` elements of `element_bytes` bytes, each of
@@ -89,10 +91,10 @@ std::size_t shard_stride(std::size_t count, std::size_t members) {
 /// An array of `count` elements, a shard per member; a member stages `bytes_each` bytes for each
 /// element of a shard.
 template <class T>
-Shards cut_into_shards(const CollectiveCall& call, const Lane& lane, std::size_t bytes_each) {
+Shards cut_into_shards(const CollectiveCall& call, std::size_t bytes_each) {
   const std::size_t stride =
-      shard_stride<T>(call.count, static_cast<std::size_t>(lane.peers().size()));
-  return {call.count, stride, staged_rounds<T>(call, lane, stride, bytes_each)};
+      shard_stride<T>(call.count, static_cast<std::size_t>(call.team.size()));
+  return {call.count, stride, staged_rounds<T>(call, stride, bytes_each)};
 }
 
 /// use(std::type_identity<T>()) for the type that `type` names.

@@ -9,6 +9,7 @@
 #include "collectives/all_reduce/operation.h"
 #include "collectives/all_to_all/operation.h"
 #include "collectives/broadcast/operation.h"
+#include "collectives/columns/operation.h"
 #include "collectives/copy_limits/operation.h"
 #include "collectives/device_barrier/operation.h"
 #include "collectives/host_calls/operation.h"
@@ -43,7 +44,8 @@ std::vector<Operation> stream_operations() {
   for (Operation& operation : remote_memory_operations()) list.push_back(std::move(operation));
   for (Operation operation :
        {device_barrier_operation(), all_gather_operation(), all_reduce_operation(),
-        all_to_all_operation(), broadcast_operation(), reduce_scatter_operation()})
+        all_to_all_operation(), broadcast_operation(), reduce_scatter_operation(),
+        all_gather_columns_operation(), reduce_scatter_columns_operation()})
     list.push_back(std::move(operation));
   return list;
 }

@@ -124,6 +124,11 @@ void throw_undecided(const char* operation) {
   throw refusal(operation, "the tuning table leaves the algorithm at automatic");
 }
 
+std::size_t staged_bytes(const CollectiveCall& call) {
+  const std::size_t room = detail::Access::team(call.team)->layout().scratch_bytes;
+  return call.choice.round_bytes != 0 ? std::min(room, call.choice.round_bytes) : room;
+}
+
 Rounds one_round(const CollectiveCall& call, std::size_t total, std::size_t granule) {
   const std::size_t part = divided(total, static_cast<std::size_t>(call.choice.blocks));
   return {total, total, divided(part, granule) * granule, 1};

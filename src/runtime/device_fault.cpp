@@ -3,9 +3,45 @@
 #include <fmt/format.h>
 #include <string.h>
 
+#include <cstring>
+
 #include "base/text.h"
 
 namespace iridium {
+namespace {
+
+/// How messages call a term; texts are shown as such.
+struct TermName {
+  const char* name;
+  bool is_text = false;
+};
+constexpr TermName term_names[call_term_count] = {
+    {"the operation", true},
+    {"the memory", true},
+    {"the type", true},
+    {"the reduction", true},
+    {"the count"},
+    {"the root"},
+    {"the number of rows"},
+    {"the algorithm", true},
+    {"the number of blocks"},
+    {"the tile"},
+    {"the heap offset of in"},
+    {"the heap offset of out"},
+    {"the pitch of in"},
+    {"the pitch of out"},
+    {"the lane's step"},
+};
+
+std::string value_text(bool is_text, const std::uint64_t* words) {
+  if (!is_text) return std::to_string(words[0]);
+  char letters[sizeof(CallValue)];
+  std::memcpy(letters, words, sizeof letters);
+  const std::string text(letters, ::strnlen(letters, sizeof letters));
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
 
 Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const std::string& team,
                std::chrono::milliseconds timeout) {
@@ -66,12 +102,31 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
               fmt::format("a matrix with a pitch of {} elements {}: it has {} columns",
                           record.detail[0], where, record.detail[1]),
               {ranks[reporter]}};
+    case FaultKind::calls_differ: {
+      const std::size_t other = record.seen < ranks.size() ? record.seen : 0;
+      if (record.expected >= call_term_count) break;
+      const TermName& term = term_names[record.expected];
+      return {Errc::mismatch,
+              fmt::format("members' calls differ {}: {} is {} on rank {} and {} on rank {}", where,
+                          term.name, value_text(term.is_text, record.detail), ranks[reporter],
+                          value_text(term.is_text, record.detail + 2), ranks[other]),
+              {ranks[reporter], ranks[other]}};
+    }
+    case FaultKind::parts_differ: {
+      const std::size_t other = record.seen < ranks.size() ? record.seen : 0;
+      return {Errc::mismatch,
+              fmt::format("members' parts differ {}: rank {} expects {} bytes of rank {}, which "
+                          "sends {}",
+                          where, ranks[reporter], record.detail[0], ranks[other], record.detail[1]),
+              {ranks[reporter], ranks[other]}};
+    }
     default:
-      return {Errc::protocol,
-              fmt::format("a fault record of unknown kind {} {}",
-                          static_cast<unsigned>(record.kind), where),
-              {}};
+      break;
   }
+  return {Errc::protocol,
+          fmt::format("a fault record of unknown kind {} {}", static_cast<unsigned>(record.kind),
+                      where),
+          {}};
 }
 
 }  // namespace iridium

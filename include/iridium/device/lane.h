@@ -21,6 +21,8 @@ enum class FaultKind : std::uint32_t {
   outside_segment,  ///< address, bytes, the segment's address and bytes
   outside_matrix,   ///< row, column, the matrix's rows and columns
   narrow_pitch,     ///< pitch, columns
+  calls_differ,     ///< the reporter's `CallValue` and that of `seen`, of the term `expected`
+  parts_differ,     ///< the bytes that the reporter expects of `seen`, and those it is sent
 };
 
 /// What errors call the work of a kernel.
@@ -42,6 +44,39 @@ struct FaultRecord {
   OperationName operation;
 };
 
+/// What checked mode compares of a collective's calls.
+enum class CallTerm : std::uint32_t {
+  operation,
+  memory,  ///< plain or symmetric
+  type,
+  reduction,
+  count,
+  root,
+  rows,
+  algorithm,
+  blocks,
+  tile,
+  in_offset,  ///< in the heap; of symmetric buffers, like those below
+  out_offset,
+  in_pitch,
+  out_pitch,
+  step,  ///< of the lane
+};
+inline constexpr int call_term_count = 15;
+
+/// A term's value: up to 15 letters, or a number in the first word. Zeros: there is none.
+struct CallValue {
+  std::uint64_t words[2] = {};
+};
+
+/// A collective's call as checked mode knows it.
+struct CallRecord {
+  CallValue terms[call_term_count];
+  std::uint64_t sent[max_team_size] = {};  ///< bytes for each place, where members choose them
+
+  IR_DEVICE CallValue& operator[](CallTerm term) { return terms[static_cast<std::uint32_t>(term)]; }
+};
+
 /// A lane's words in device memory. Members write each other's `abort` and `fault`; the rest is
 /// their own. Words that are polled or counted have a cache line each.
 struct LaneState {
@@ -51,6 +86,7 @@ struct LaneState {
   alignas(128) std::uint32_t fault_taken;  ///< at place 0: who gets to report, first come
   FaultRecord fault;
   alignas(128) std::uint8_t ranks[max_team_size];  ///< of the members, by place
+  alignas(128) CallRecord call;                    ///< in checked mode: what this member calls
 };
 
 /// A lane's words for the blocks with one index, in device memory.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "iridium/device/remote_memory.h"
 
@@ -18,6 +19,11 @@ struct Matrix {
   std::size_t pitch = 0;  ///< at least `columns`
 
   IR_DEVICE T* at(std::size_t row, std::size_t column) const { return data + row * pitch + column; }
+  IR_DEVICE operator Matrix<const T>() const
+    requires(!std::is_const_v<T>)
+  {
+    return {data, rows, columns, pitch};
+  }
   /// The counterpart of this matrix at the member at `place`.
   IR_DEVICE Matrix on(const Peers& peers, int place) const {
     return {peers.at(data, place), rows, columns, pitch};

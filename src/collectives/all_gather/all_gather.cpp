@@ -2,6 +2,7 @@
 
 #include "base/names.h"
 #include "collectives/all_gather/launch.h"
+#include "collectives/call_check/launch.h"
 #include "collectives/plan.h"
 
 namespace iridium {
@@ -36,9 +37,11 @@ void detail::all_gather(StreamRef& stream, const Team& team, const CollectiveBuf
                              {.algorithm = is_automatic ? "" : name(options.algorithm),
                               .blocks = options.blocks,
                               .tile = options.tile});
+  const CollectiveCall call = {stream,        team,          operation,    buffers.in,
+                               buffers.out,   buffers.count, buffers.type, buffers.symmetric,
+                               ReduceOp::sum, choice};
+  compare_calls(call);
   if (buffers.count == 0) return;
-  const CollectiveCall call = {stream,        team,         operation,     buffers.in, buffers.out,
-                               buffers.count, buffers.type, ReduceOp::sum, choice};
   switch (parse_all_gather_algorithm(choice.algorithm)) {
     case AllGatherAlgorithm::automatic:
       throw_undecided(operation);

@@ -8,9 +8,9 @@ namespace {
 using Byte = std::uint8_t;
 
 /// `staged`: how many members' bytes a member's scratch has to hold.
-GatherBuffers staged_buffers(const CollectiveCall& call, const Lane& lane, int staged) {
+GatherBuffers staged_buffers(const CollectiveCall& call, int staged) {
   return {call.input<Byte>(), call.output<Byte>(),
-          staged_rounds<Byte>(call, lane, call.bytes(), static_cast<std::size_t>(staged))};
+          staged_rounds<Byte>(call, call.bytes(), static_cast<std::size_t>(staged))};
 }
 
 GatherBuffers direct_buffers(const CollectiveCall& call) {
@@ -23,7 +23,7 @@ GatherBuffers direct_buffers(const CollectiveCall& call) {
 void launch_staged_pull_gather(const CollectiveCall& call) {
   with_tile(call.choice.tile, [&](auto vectors) {
     launch_call(call, [&](const Lane& lane) {
-      return StagedPullGather<vectors>{lane, staged_buffers(call, lane, 1)};
+      return StagedPullGather<vectors>{lane, staged_buffers(call, 1)};
     });
   });
 }
@@ -31,7 +31,7 @@ void launch_staged_pull_gather(const CollectiveCall& call) {
 void launch_staged_push_gather(const CollectiveCall& call) {
   with_tile(call.choice.tile, [&](auto vectors) {
     launch_call(call, [&](const Lane& lane) {
-      return StagedPushGather<vectors>{lane, staged_buffers(call, lane, lane.peers().size())};
+      return StagedPushGather<vectors>{lane, staged_buffers(call, call.team.size())};
     });
   });
 }

@@ -4,6 +4,7 @@
 
 #include "base/names.h"
 #include "collectives/all_reduce/launch.h"
+#include "collectives/call_check/launch.h"
 #include "collectives/plan.h"
 #include "collectives/shard_reduce/launch.h"
 
@@ -45,9 +46,11 @@ void detail::all_reduce(StreamRef& stream, const Team& team, const CollectiveBuf
                               .tile = options.tile});
   const AllReduceAlgorithm algorithm = parse_all_reduce_algorithm(choice.algorithm);
   check_op(algorithm, options.op);
+  const CollectiveCall call = {stream,      team,          operation,    buffers.in,
+                               buffers.out, buffers.count, buffers.type, buffers.symmetric,
+                               options.op,  choice};
+  compare_calls(call);
   if (buffers.count == 0) return;
-  const CollectiveCall call = {stream,        team,         operation,  buffers.in, buffers.out,
-                               buffers.count, buffers.type, options.op, choice};
   switch (algorithm) {
     case AllReduceAlgorithm::automatic:
       throw_undecided(operation);

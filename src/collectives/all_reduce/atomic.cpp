@@ -9,7 +9,7 @@ void launch_atomic_all_reduce(const CollectiveCall& call) {
     launch_call(call, [&](const Lane& lane) {
       return AtomicAllReduce<T>{
           lane, call.input<T>(), call.output<T>(),
-          cut_into_shards<T>(call, lane, sizeof(typename AtomicAllReduce<T>::Total)), call.op};
+          cut_into_shards<T>(call, sizeof(typename AtomicAllReduce<T>::Total)), call.op};
     });
   });
 }

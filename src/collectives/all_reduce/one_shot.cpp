@@ -9,7 +9,7 @@ void launch_one_shot_all_reduce(const CollectiveCall& call) {
     with_tile(call.choice.tile, [&](auto vectors) {
       launch_call(call, [&](const Lane& lane) {
         return OneShotAllReduce<T, vectors>{lane, call.input<T>(), call.output<T>(),
-                                            staged_rounds<T>(call, lane, call.count), call.op};
+                                            staged_rounds<T>(call, call.count), call.op};
       });
     });
   });

@@ -10,7 +10,7 @@ void launch_ring_all_reduce(const CollectiveCall& call) {
       const auto members = static_cast<std::size_t>(lane.peers().size());
       return RingAllReduce<T>{
           lane, call.input<T>(), call.output<T>(),
-          cut_into_shards<T>(call, lane, members * (sizeof(T) + sizeof(Accumulator<T>))), call.op};
+          cut_into_shards<T>(call, members * (sizeof(T) + sizeof(Accumulator<T>))), call.op};
     });
   });
 }

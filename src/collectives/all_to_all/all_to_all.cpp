@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collectives/all_to_all/launch.h"
+#include "collectives/call_check/launch.h"
 #include "collectives/plan.h"
 
 namespace iridium {
@@ -16,8 +17,8 @@ CollectiveCall call_of(StreamRef& stream, const Team& team,
                        const detail::CollectiveBuffers& buffers, const AllToAllOptions& options) {
   const std::size_t bytes = bytes_of(operation, buffers, team.size());
   const Choice choice = plan(operation, team, buffers.symmetric, bytes, {.blocks = options.blocks});
-  return {stream,        team,         operation,     buffers.in, buffers.out,
-          buffers.count, buffers.type, ReduceOp::sum, choice};
+  return {stream,        team,         operation,         buffers.in,    buffers.out,
+          buffers.count, buffers.type, buffers.symmetric, ReduceOp::sum, choice};
 }
 
 /// Throws unless the list fits the team and the largest part; returns how many elements the array
@@ -61,6 +62,7 @@ void detail::all_to_all(StreamRef& stream, const Team& team, const CollectiveBuf
   const std::size_t bytes = bytes_of(operation, buffers, team.size());
   check_buffers(operation, team, buffers, {bytes, bytes, in_place(buffers, {0})});
   const CollectiveCall call = call_of(stream, team, buffers, options);
+  compare_calls(call);
   if (buffers.count == 0) return;
   return buffers.symmetric ? launch_direct_all_to_all(call) : launch_staged_all_to_all(call);
 }
@@ -73,6 +75,7 @@ void detail::all_to_all(StreamRef& stream, const Team& team, const CollectiveBuf
   check_disjoint(parts.received);
   check_buffers(operation, team, buffers, {sent * element, received * element, {}});
   const CollectiveCall call = call_of(stream, team, buffers, options);
+  compare_calls(call, {.parts = &parts});
   if (buffers.count == 0) return;
   launch_staged_all_to_all(call, parts);
 }

@@ -12,7 +12,7 @@ void launch_staged(const CollectiveCall& call, const Parts& parts) {
   launch_call(call, [&](const Lane& lane) {
     const auto members = static_cast<std::size_t>(lane.peers().size());
     return StagedAllToAll<Parts>{lane, call.input<Byte>(), call.output<Byte>(),
-                                 staged_rounds<Byte>(call, lane, call.bytes(), members), parts};
+                                 staged_rounds<Byte>(call, call.bytes(), members), parts};
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/names.h"
 #include "collectives/broadcast/launch.h"
+#include "collectives/call_check/launch.h"
 #include "collectives/plan.h"
 
 namespace iridium {
@@ -35,9 +36,11 @@ void detail::broadcast(StreamRef& stream, const Team& team, const CollectiveBuff
   const Choice choice =
       plan(operation, team, buffers.symmetric, bytes,
            {.algorithm = is_automatic ? "" : name(options.algorithm), .blocks = options.blocks});
+  const CollectiveCall call = {stream,        team,          operation,    buffers.in,
+                               buffers.out,   buffers.count, buffers.type, buffers.symmetric,
+                               ReduceOp::sum, choice};
+  compare_calls(call, {.root = root});
   if (buffers.count == 0) return;
-  const CollectiveCall call = {stream,        team,         operation,     buffers.in, buffers.out,
-                               buffers.count, buffers.type, ReduceOp::sum, choice};
   switch (parse_broadcast_algorithm(choice.algorithm)) {
     case BroadcastAlgorithm::automatic:
       throw_undecided(operation);

@@ -23,7 +23,7 @@ void launch_packet_broadcast(const CollectiveCall& call, int root) {
 void launch_staged_broadcast(const CollectiveCall& call, int root) {
   launch_call(call, [&](const Lane& lane) {
     return StagedBroadcast{lane, call.input<Byte>(), call.output<Byte>(),
-                           staged_rounds<Byte>(call, lane, call.bytes()), root};
+                           staged_rounds<Byte>(call, call.bytes()), root};
   });
 }
 

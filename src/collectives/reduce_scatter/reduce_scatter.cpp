@@ -1,6 +1,7 @@
 #include "iridium/reduce_scatter.h"
 
 #include "base/names.h"
+#include "collectives/call_check/launch.h"
 #include "collectives/plan.h"
 #include "collectives/reduce_scatter/launch.h"
 #include "collectives/shard_reduce/launch.h"
@@ -37,9 +38,11 @@ void detail::reduce_scatter(StreamRef& stream, const Team& team, const Collectiv
                              {.algorithm = is_automatic ? "" : name(options.algorithm),
                               .blocks = options.blocks,
                               .tile = options.tile});
+  const CollectiveCall call = {stream,      team,          operation,    buffers.in,
+                               buffers.out, buffers.count, buffers.type, buffers.symmetric,
+                               options.op,  choice};
+  compare_calls(call);
   if (buffers.count == 0) return;
-  const CollectiveCall call = {stream,        team,         operation,  buffers.in, buffers.out,
-                               buffers.count, buffers.type, options.op, choice};
   switch (parse_reduce_scatter_algorithm(choice.algorithm)) {
     case ReduceScatterAlgorithm::automatic:
       throw_undecided(operation);

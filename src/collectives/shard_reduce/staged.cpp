@@ -8,11 +8,10 @@ void launch_staged_shard_reduce(const CollectiveCall& call, ShardUse use) {
     with_tile(call.choice.tile, [&](auto vectors) {
       launch_call(call, [&](const Lane& lane) {
         const auto members = static_cast<std::size_t>(lane.peers().size());
-        const Shards shards =
-            use == ShardUse::gather
-                ? cut_into_shards<T>(call, lane, members * sizeof(T))
-                : Shards{members * call.count, call.count,
-                         staged_rounds<T>(call, lane, call.count, members * sizeof(T))};
+        const Shards shards = use == ShardUse::gather
+                                  ? cut_into_shards<T>(call, members * sizeof(T))
+                                  : Shards{members * call.count, call.count,
+                                           staged_rounds<T>(call, call.count, members * sizeof(T))};
         return StagedShardReduce<T, vectors>{lane,   call.input<T>(), call.output<T>(),
                                              shards, call.op,         use == ShardUse::gather};
       });
