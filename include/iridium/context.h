@@ -34,7 +34,7 @@ struct ContextOptions {
   std::optional<Placement> placement = {};  ///< default: the device's own memory
   std::optional<std::size_t> heap_bytes = {};             ///< size of this rank's segment
   std::optional<std::chrono::milliseconds> timeout = {};  ///< bound of every wait for other ranks
-  std::optional<bool> checked = {};                       ///< kernels check accesses to peers
+  std::optional<bool> checked = {};  ///< checked mode: accesses to peers, collective calls
   // How the host backend runs blocks, for testing kernels; a GPU ignores both.
   std::optional<bool> split_blocks = {};  ///< four fibers per block and a real block barrier
   std::optional<std::uint64_t> schedule_seed = {};  ///< draw turns and stalls from this number

@@ -26,7 +26,8 @@ constexpr std::array table = {
     Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
             "Seconds until any wait gives up and names the ranks that were missing."},
     Setting{"ContextOptions::checked", "", variables::checked, "0",
-            "1: checked mode: kernels check their accesses to peers. The same on every rank."},
+            "1: checked mode: kernels check their accesses to peers, and members compare their "
+            "collective calls. The same on every rank."},
     Setting{"", "", variables::tuning_table, "none",
             "A file with rows that go before those of the shipped tuning table. The same on every "
             "rank."},

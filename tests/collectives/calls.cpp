@@ -425,11 +425,6 @@ std::unique_ptr<CallRun> make_run(Context& context, const Team& team, const Call
   return std::move(make_runs(context, team, {call}).front());
 }
 
-bool is_full_run() {
-  const char* value = std::getenv("IRIDIUM_TEST_FULL");
-  return value != nullptr && std::string(value) == "1";
-}
-
 void run_all(Context& context, const Team& team, const std::vector<Call>& calls) {
   constexpr std::size_t batch = 16;
   constexpr std::size_t seeds = 3;

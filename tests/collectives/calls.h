@@ -84,9 +84,6 @@ std::vector<std::unique_ptr<CallRun>> make_runs(Context& context, const Team& te
 /// One run with arrays of its own. Collective over the world.
 std::unique_ptr<CallRun> make_run(Context& context, const Team& team, const Call& call);
 
-/// Whether IRIDIUM_TEST_FULL asks for everything instead of a sample.
-bool is_full_run();
-
 /// A lane with little room, so that even small calls take several rounds.
 inline const TeamOptions narrow_lane = {
     .max_blocks = 64, .scratch_bytes = 2048, .packet_bytes = 2048, .name = "narrow"};

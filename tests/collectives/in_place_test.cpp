@@ -3,6 +3,7 @@
 
 #include "collectives/calls.h"
 #include "support/ranks.h"
+#include "support/sampling.h"
 
 namespace iridium::test {
 namespace {
@@ -52,10 +53,13 @@ std::vector<Call> shifted_calls(DataType type, int members) {
 void run_on_both_lanes(const Job& job, std::vector<Call> (*calls)(DataType, int)) {
   Context context(job);
   const Team narrow = context.make_team(context.world().ranks(), narrow_lane);
-  for (const DataType type : types) {
-    run_all(context, context.world(), calls(type, job.size));
-    run_all(context, narrow, calls(type, job.size));
-  }
+  Sample sample(job.size);
+  for (const DataType type : types)
+    for (const Team& team : {context.world(), narrow}) {
+      std::vector<Call> some = calls(type, job.size);
+      std::erase_if(some, [&](const Call&) { return !sample.takes_next(); });
+      run_all(context, team, some);
+    }
 }
 
 IR_SCENARIO(in_place) {

@@ -4,6 +4,7 @@
 #include "collectives/calls.h"
 #include "support/memory.h"
 #include "support/ranks.h"
+#include "support/sampling.h"
 
 namespace iridium::test {
 namespace {

@@ -8,6 +8,7 @@
 #include "collectives/calls.h"
 #include "collectives/shards.h"
 #include "support/ranks.h"
+#include "support/sampling.h"
 
 namespace iridium::test {
 namespace {

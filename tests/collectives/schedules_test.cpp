@@ -34,10 +34,10 @@ IR_SCENARIO(collectives_under_drawn_schedules) {
                           .schedule_seed = mode.seed,
                           .name = "drawn" + name(mode)});
     const Team narrow = context.make_team(context.world().ranks(), narrow_lane);
-    for (const std::size_t count : {1u, 37u, 700u})
-      for (const int blocks : {1, 3})
-        run_spoilt(context, narrow,
-                   {.type = DataType::int32, .count = count, .blocks = blocks, .root = 1});
+    for (const auto& [count, blocks] :
+         {std::pair<std::size_t, int>{1, 3}, {37, 1}, {700, 1}, {700, 3}})
+      run_spoilt(context, narrow,
+                 {.type = DataType::int32, .count = count, .blocks = blocks, .root = 1});
     // Beyond a tile.
     run_spoilt(context, context.world(),
                {.type = DataType::fp16, .count = 4500, .blocks = 1, .tile = 1});

@@ -9,6 +9,7 @@
 #include "iridium/signals.h"
 #include "support/memory.h"
 #include "support/ranks.h"
+#include "support/sampling.h"
 
 namespace iridium::test {
 namespace {
@@ -53,11 +54,12 @@ IR_SCENARIO(registered_operations) {
   std::vector<int> backwards(context.world().ranks().rbegin(), context.world().ranks().rend());
   std::vector<Team> teams = {context.world(), context.make_team(backwards)};
   if (job.size >= 4) teams.push_back(context.make_team({3, 0, 1}));
+  Sample sample(job.size);
   for (const auto* list : {&operations(), &copy_limits()})
     for (const Operation& operation : *list)
       for (const Team& team : teams)
         for (const Arguments& arguments : combinations(operation))
-          run_operation(context, team, operation, arguments);
+          if (sample.takes_next()) run_operation(context, team, operation, arguments);
 }
 TEST_P(OperationTest, AreRightEagerCapturedAndMixed) {
   expect_all_ok(run_ranks(GetParam().kind, "registered_operations", GetParam().size));

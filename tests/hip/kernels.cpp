@@ -13,6 +13,8 @@
 #include "collectives/all_reduce/ring.h"
 #include "collectives/all_to_all/kernels.h"
 #include "collectives/broadcast/kernels.h"
+#include "collectives/call_check/kernels.h"
+#include "collectives/columns/kernels.h"
 #include "collectives/device_barrier/kernels.h"
 #include "collectives/reduce_scatter/packet.h"
 #include "collectives/shard_reduce/kernels.h"
@@ -253,10 +255,11 @@ void compile_reductions(const void**& next) {
 
 /// Names all kernels, so that the compiler makes them.
 void name_kernels(const void** next) {
-  compile<DeviceBarrier, Signal, SignalAll, Wait, WaitAll, PutSignal>(next);
+  compile<CallCheck, DeviceBarrier, Signal, SignalAll, Wait, WaitAll, PutSignal>(next);
   compile<StagedPullGather<1>, StagedPushGather<2>, DirectPushGather<4>, DirectPullGather,
           PacketGather, StagedAllToAll<EqualParts>, StagedAllToAll<GivenParts>, DirectAllToAll,
-          PacketBroadcast, iridium::StagedBroadcast, DirectBroadcast>(next);
+          PacketBroadcast, iridium::StagedBroadcast, DirectBroadcast, StagedColumnGather,
+          DirectColumnGather, ColumnReduce<fp16>, ColumnReduce<std::int64_t>>(next);
   compile_reductions<bf16>(next);
   compile_reductions<double>(next);
   compile_reductions<std::int8_t>(next);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <set>
 #include <string_view>
 
 namespace iridium {
@@ -133,6 +135,54 @@ TEST(DeviceFaults, NameAPitchAndTheColumnsItIsTooNarrowFor) {
   EXPECT_EQ(fault.code, Errc::invalid_argument);
   EXPECT_EQ(fault.ranks, std::vector<int>{2});
   expect_words(fault, {"a pitch of 74 elements", place, "75 columns"});
+}
+
+/// A text as checked mode keeps it.
+void put_text(std::uint64_t* words, std::string_view text) {
+  std::memcpy(words, text.data(), text.size());
+}
+
+TEST(DeviceFaults, NameWhatMembersCallsDifferInAndBothSides) {
+  FaultRecord record = record_of(FaultKind::calls_differ, 0);
+  record.seen = 2;
+  record.expected = static_cast<std::uint32_t>(CallTerm::count);
+  std::ranges::fill(record.detail, 0);
+  record.detail[0] = 1201;
+  record.detail[2] = 1203;
+  Fault fault = describe(record);
+  EXPECT_EQ(fault.code, Errc::mismatch);
+  EXPECT_EQ(fault.ranks, (std::vector<int>{2, 7}));
+  expect_words(fault, {place, "the count is 1201 on rank 2 and 1203 on rank 7"});
+
+  record.expected = static_cast<std::uint32_t>(CallTerm::operation);
+  put_text(record.detail, "reduce_scatter");
+  std::ranges::fill(record.detail + 2, record.detail + 4, 0);
+  expect_words(describe(record), {"the operation is reduce_scatter on rank 2 and none on rank 7"});
+  // Sixteen letters, without an end.
+  put_text(record.detail + 2, "0123456789abcdef");
+  expect_words(describe(record), {"and 0123456789abcdef on rank 7"});
+}
+
+TEST(DeviceFaults, NameEveryTermOfACall) {
+  FaultRecord record = record_of(FaultKind::calls_differ, 0);
+  std::set<std::string> messages;
+  for (std::uint32_t term = 0; term < call_term_count; ++term) {
+    record.expected = term;
+    messages.insert(describe(record).message);
+  }
+  EXPECT_EQ(messages.size(), call_term_count);
+  record.expected = call_term_count;
+  EXPECT_EQ(describe(record).code, Errc::protocol);
+}
+
+TEST(DeviceFaults, NamePartsThatDifferAndBothSides) {
+  FaultRecord record = record_of(FaultKind::parts_differ, 0);
+  record.seen = 0;
+  record.detail[0] = 44;
+  record.detail[1] = 48;
+  const Fault fault = describe(record);
+  EXPECT_EQ(fault.code, Errc::mismatch);
+  expect_words(fault, {place, "rank 2 expects 44 bytes of rank", "which sends 48"});
 }
 
 TEST(DeviceFaults, OfUnknownKindSayWhich) {

@@ -3,16 +3,24 @@
 
 namespace iridium::test {
 
+// GCC defines names, clang has features.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool under_thread_sanitizer = true;
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool under_thread_sanitizer = true;
+inline constexpr bool under_thread_sanitizer = __has_feature(thread_sanitizer);
 #else
 inline constexpr bool under_thread_sanitizer = false;
 #endif
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool under_address_sanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool under_address_sanitizer = __has_feature(address_sanitizer);
 #else
-inline constexpr bool under_thread_sanitizer = false;
+inline constexpr bool under_address_sanitizer = false;
 #endif
+
+/// Everything is slow.
+inline constexpr bool under_sanitizer = under_thread_sanitizer || under_address_sanitizer;
 
 }  // namespace iridium::test
