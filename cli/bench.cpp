@@ -145,7 +145,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
                    "4K:64M.")
       ->take_last()
       ->option_text("SIZES");
-  for (const char* name : {"algorithm", "dtype", "op", "memory", "blocks"})
+  for (const char* name : {"algorithm", "dtype", "op", "memory", "blocks", "tile"})
     bench
         ->add_option_function<std::string>(
             fmt::format("--{}", name),

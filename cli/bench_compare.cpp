@@ -18,7 +18,8 @@ namespace {
 /// What makes two figures the same one.
 auto identity(const BenchFigure& figure) {
   return std::tie(figure.operation, figure.contender, figure.algorithm, figure.dtype, figure.op,
-                  figure.memory, figure.mode, figure.ranks, figure.bytes, figure.blocks);
+                  figure.memory, figure.mode, figure.ranks, figure.bytes, figure.blocks,
+                  figure.tile);
 }
 
 using Identity = decltype(identity(BenchFigure{}));
@@ -98,6 +99,7 @@ std::string text_of(const BenchFigure& figure) {
   if (figure.bytes != 0) text += fmt::format(", {} bytes", figure.bytes);
   if (figure.blocks != 0)
     text += fmt::format(", {} {}", figure.blocks, figure.blocks == 1 ? "block" : "blocks");
+  if (figure.tile != 0) text += fmt::format(", tile {}", figure.tile);
   return text + ", " + figure.mode;
 }
 

@@ -34,6 +34,9 @@ const Parameter* find_parameter(const std::vector<Parameter>& parameters, const 
   return found == parameters.end() ? nullptr : &*found;
 }
 
+/// Of a parameter that a call can leave to the operation.
+constexpr std::string_view automatic = "automatic";
+
 /// "blocks=8,16" as a parameter.
 Parameter parse_setting(const std::string& text) {
   const auto refuse = [&](const std::string& reason) {
@@ -51,7 +54,13 @@ Parameter parse_setting(const std::string& text) {
     setting.values.push_back(value);
   }
   if (setting.name == "bytes") refuse("sizes are given by --bytes");
-  if (setting.name == "blocks") parse_numbers("--blocks", text.substr(sign + 1), 1, most_blocks);
+  for (const std::string& value : setting.values) {
+    if (setting.name == "blocks" && value != automatic)
+      parse_numbers("--blocks", value, 1, most_blocks);
+    if (setting.name == "tile" && value != automatic && value != "1" && value != "2" &&
+        value != "4")
+      refuse("a tile is 1, 2 or 4 vectors");
+  }
   return setting;
 }
 
@@ -93,7 +102,11 @@ std::vector<std::string> values_of(const Operation& operation, const std::string
   const Parameter* parameter = find_parameter(operation.parameters, name);
   if (parameter == nullptr) return {""};
   const Parameter* given = find_parameter(settings, name);
-  return given != nullptr ? given->values : std::vector{parameter->values.at(0)};
+  std::vector<std::string> values = given != nullptr ? given->values : std::vector<std::string>();
+  // Plain copies choose nothing.
+  if (std::ranges::find(parameter->values, automatic) == parameter->values.end())
+    std::erase(values, automatic);
+  return values.empty() ? std::vector{parameter->values.at(0)} : values;
 }
 
 /// The operation with the values of its parameters that take turns in the heat: all algorithms,
@@ -139,6 +152,12 @@ std::vector<BenchHeat> empty_heats(const Operation& operation,
 std::string argument(const Arguments& arguments, const std::string& name) {
   const auto found = arguments.find(name);
   return found == arguments.end() ? "" : found->second;
+}
+
+/// 0 where it is left to the operation.
+int number_argument(const Arguments& arguments, const std::string& name) {
+  const std::string text = argument(arguments, name);
+  return text.empty() || text == automatic ? 0 : std::stoi(text);
 }
 
 }  // namespace
@@ -190,8 +209,8 @@ BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, i
   figure.dtype = heat.dtype;
   figure.op = heat.op;
   figure.memory = argument(entry.arguments, "memory");
-  const std::string blocks = argument(entry.arguments, "blocks");
-  figure.blocks = blocks.empty() ? 0 : std::stoi(blocks);
+  figure.blocks = number_argument(entry.arguments, "blocks");
+  figure.tile = number_argument(entry.arguments, "tile");
   figure.mode = mode;
   figure.ranks = ranks;
   figure.bytes = heat.bytes;

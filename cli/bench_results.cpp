@@ -54,6 +54,7 @@ Json to_json(const BenchFigure& figure) {
                {"ranks", figure.ranks},
                {"bytes", figure.bytes},
                {"blocks", figure.blocks}});
+  if (figure.tile != 0) json["tile"] = figure.tile;
   if (!figure.skipped.empty()) json["skipped"] = figure.skipped;
   if (!figure.failed.empty()) json["failed"] = figure.failed;
   if (!figure.has_numbers()) return json;
@@ -143,6 +144,7 @@ BenchFigure figure_from(const Fields& fields) {
   figure.ranks = fields.whole<int>("ranks");
   figure.bytes = fields.whole<std::size_t>("bytes");
   figure.blocks = fields.whole<int>("blocks");
+  if (fields.has("tile")) figure.tile = fields.whole<int>("tile");
   figure.skipped = fields.optional_text("skipped");
   figure.failed = fields.optional_text("failed");
   if (!figure.skipped.empty() && !figure.failed.empty())
@@ -234,6 +236,7 @@ constexpr std::array csv_columns = {
     Column{"ranks", plain<&BenchFigure::ranks>},
     Column{"bytes", plain<&BenchFigure::bytes>},
     Column{"blocks", plain<&BenchFigure::blocks>},
+    Column{"tile", plain<&BenchFigure::tile>},
     Column{"skipped", plain<&BenchFigure::skipped>},
     Column{"failed", plain<&BenchFigure::failed>},
     Column{"samples", measured<&BenchFigure::samples>},
@@ -261,8 +264,10 @@ std::string size_cell(const BenchFigure& figure) {
   return figure.bytes == 0 ? "" : size_text(figure.bytes);
 }
 
-std::string blocks_text(const BenchFigure& figure) {
-  return figure.blocks == 0 ? "" : std::to_string(figure.blocks);
+/// The cell of a number that an operation chooses where it is 0.
+template <auto member>
+std::string chosen(const BenchFigure& figure) {
+  return figure.*member == 0 ? "" : std::to_string(figure.*member);
 }
 
 std::string share_text(const BenchFigure& figure) {
@@ -285,7 +290,8 @@ constexpr std::array table_columns = {
     Column{"dtype", plain<&BenchFigure::dtype>, true},
     Column{"op", plain<&BenchFigure::op>, true},
     Column{"memory", plain<&BenchFigure::memory>, true},
-    Column{"blocks", blocks_text, true},
+    Column{"blocks", chosen<&BenchFigure::blocks>, true},
+    Column{"tile", chosen<&BenchFigure::tile>, true},
     Column{"ranks", plain<&BenchFigure::ranks>},
     Column{"bytes", size_cell},
     Column{"mode", plain<&BenchFigure::mode>},

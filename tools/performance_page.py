@@ -55,6 +55,7 @@ class Figure:
     ranks: int
     bytes: int
     blocks: int
+    tile: int
     reason: str = ""  # Why there are no numbers below.
     median_us: float = 0
     p10_us: float = 0
@@ -63,7 +64,7 @@ class Figure:
 
     @property
     def identity(self):
-        return dataclasses.astuple(self)[:10]
+        return dataclasses.astuple(self)[:11]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +129,7 @@ def figure_from(fields):
         fields.fail("mode", f"must be {' or '.join(MODES)}, not {json.dumps(mode)}")
     names = [fields.text("operation", False), fields.text("contender", False), fields.text("algorithm")]
     counts = [fields.whole("ranks", 1), fields.whole("bytes"), fields.whole("blocks")]
+    counts.append(fields.whole("tile") if "tile" in fields.values else 0)
     choices = [fields.text("dtype"), fields.optional_text("op"), fields.optional_text("memory")]
     identity = (*names, *choices, mode, *counts)
     if reason := fields.reason():
@@ -235,7 +237,7 @@ def column_of(figure):
 
 
 def row_of(figure):
-    return figure.bytes, figure.dtype, figure.op, figure.blocks
+    return figure.bytes, figure.dtype, figure.op, figure.blocks, figure.tile
 
 
 def best_of(figures):
@@ -266,21 +268,23 @@ def table(figures, names_ranks):
     several_dtypes = len({figure.dtype for figure in figures}) > 1
     several_ops = len({figure.op for figure in figures}) > 1
     several_blocks = any(figure.blocks for figure in figures)
+    several_tiles = any(figure.tile for figure in figures)
     cells = {(row_of(figure), column_of(figure)): figure for figure in figures}
     best, notes = best_of(figures), {}
 
-    def line(size, dtype, op, blocks, values):
+    def line(size, dtype, op, blocks, tile, values):
         chosen = [size] + [dtype] * several_dtypes + [op] * several_ops + [blocks] * several_blocks
+        chosen += [tile] * several_tiles
         return "| " + " | ".join(chosen + values) + " |"
 
     heads = [words((f"{ranks_of(ranks)}, " if names_ranks else "") + name_of(*names)) for ranks, _, *names in columns]
-    yield line("bytes", "dtype", "op", "blocks", heads)
-    yield line("---", "---", "---", "---", ["---"] * len(columns))
+    yield line("bytes", "dtype", "op", "blocks", "tile", heads)
+    yield line("---", "---", "---", "---", "---", ["---"] * len(columns))
     for row in rows:
-        size, dtype, op, blocks = row
+        size, dtype, op, blocks, tile = row
         values = [cell(cells.get((row, column)), best, notes) for column in columns]
-        size, blocks = svg_plot.human_size(size) if size else "none", str(blocks) if blocks else "auto"
-        yield line(size, words(dtype), words(op), blocks, values)
+        size, blocks, tile = svg_plot.human_size(size) if size else "none", str(blocks or "auto"), str(tile or "auto")
+        yield line(size, words(dtype), words(op), blocks, tile, values)
     if notes:
         yield ""
         yield from (f"{number}. {note}" for note, number in notes.items())
@@ -344,7 +348,8 @@ class OperationPlots:
 
     def __init__(self, operation, figures):
         self.operation = operation
-        self.figures = [figure for figure in figures if not figure.reason and figure.bytes]
+        # One line per algorithm: with the tile that the operation chose.
+        self.figures = [figure for figure in figures if not figure.reason and figure.bytes and not figure.tile]
         self.styles = {line: style for style, line in enumerate(sorted(set(map(line_of, self.figures))))}
         self.several_dtypes = len({figure.dtype for figure in self.figures}) > 1
         self.several_ops = len({figure.op for figure in self.figures}) > 1

@@ -210,6 +210,7 @@ TEST(BenchComparisons, MatchFiguresByAllThatWasAskedFor) {
       [](BenchFigure& figure) { figure.ranks = 8; },
       [](BenchFigure& figure) { figure.bytes = 8192; },
       [](BenchFigure& figure) { figure.blocks = 2; },
+      [](BenchFigure& figure) { figure.tile = 2; },
   };
   const BenchFigure before = figure_of("put", 10);
   for (const auto& change : changes) {
@@ -301,6 +302,7 @@ TEST(BenchComparisons, AreTablesForPeople) {
   reduce.ranks = 1;
   reduce.bytes = 0;
   reduce.blocks = 16;
+  reduce.tile = 2;
   const Comparison comparison =
       compare(run_of({figure_of("put", 10), figure_of("get", 20), figure_of("send", 5), reduce}),
               run_of({figure_of("put", 10), figure_of("get", 22), failed_figure("send"),
@@ -315,7 +317,7 @@ TEST(BenchComparisons, AreTablesForPeople) {
             "failed after: element 3 is 5, not 7\n"
             "\n"
             "only before:\n"
-            "  iridium reduce ring bf16 sum plain, 1 rank, 16 blocks, graph\n"
+            "  iridium reduce ring bf16 sum plain, 1 rank, 16 blocks, tile 2, graph\n"
             "\n"
             "only after:\n"
             "  iridium gather, 4 ranks, 4096 bytes, graph\n"

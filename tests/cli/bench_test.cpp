@@ -84,7 +84,8 @@ Operation described_collective() {
                           {"op", {"sum", "max"}},
                           {"algorithm", {"automatic", "ring"}},
                           {"memory", {"plain", "symmetric"}},
-                          {"blocks", {"0", "4"}}};
+                          {"blocks", {"automatic"}},
+                          {"tile", {"automatic"}}};
   return operation;
 }
 
@@ -113,6 +114,28 @@ TEST(BenchPlan, HasAHeatPerTypeAndReduction) {
     }
   }
   EXPECT_EQ(seen, (std::vector<std::string>{"bf16 sum", "bf16 max", "fp32 sum", "fp32 max"}));
+}
+
+TEST(BenchPlan, LeavesToTheOperationWhatIsAutomatic) {
+  BenchCommand command = command_for({"collective"});
+  command.bytes = "1K";
+  command.settings = {"algorithm=ring", "blocks=automatic,8", "tile=automatic,4"};
+  const std::vector<Operation> known = {described_collective()};
+  const std::vector<BenchHeat> heats = plan(command, known);
+  ASSERT_EQ(heats.size(), 1u);
+  std::vector<std::pair<int, int>> seen;
+  std::vector<std::string> copies;
+  for (const BenchHeat::Entry& entry : heats[0].entries) {
+    const BenchFigure figure = blank_figure(heats[0], entry, 2, "graph");
+    if (figure.contender == "iridium") seen.emplace_back(figure.blocks, figure.tile);
+    if (figure.contender == "copy_kernel") copies.push_back(entry.arguments.at("blocks"));
+  }
+  EXPECT_EQ(seen, (std::vector<std::pair<int, int>>{{0, 0}, {0, 4}, {8, 0}, {8, 4}}));
+  EXPECT_EQ(copies, std::vector<std::string>{"8"});
+  for (const char* bad : {"tile=3", "tile=8", "tile=0", "tile=2,2"}) {
+    command.settings = {bad};
+    EXPECT_THROW(plan(command, known), Error) << bad;
+  }
 }
 
 TEST(BenchPlan, LetsKindsOfMemoryAndGridsTakeTurns) {

@@ -150,6 +150,12 @@ class Tables(PageTest):
         self.assertIn("| 1 MiB | float32 | 8 | 4.00 / 262 |\n", text)
         self.assertNotIn("**", text)
 
+    def test_tiles_are_rows(self):
+        text = self.text_of(figure(4, tile=2), figure(3), figure(5, tile=4, blocks=8))
+        self.assertIn("| bytes | blocks | tile | 2 ranks, iridium |\n| --- | --- | --- | --- |\n", text)
+        self.assertIn("| 1 MiB | auto | auto | 3.00 / 350 |\n| 1 MiB | auto | 2 | 4.00 / 262 |\n", text)
+        self.assertIn("| 1 MiB | 8 | 4 | 5.00 / 210 |\n", text)
+
     def test_no_payload(self):
         text = self.text_of(figure(2.5, operation="barrier", bytes=0, dtype="", algorithm_gbps=0))
         self.assertIn("(`graph`):\n\n| bytes | 2 ranks, iridium |\n| --- | --- |\n| none | 2.50 |\n", text)
