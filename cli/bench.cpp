@@ -5,12 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <system_error>
+#include <optional>
 
 #include "cli/bench_axes.h"
 #include "cli/bench_compare.h"
@@ -18,47 +14,13 @@
 #include "cli/bench_machine.h"
 #include "cli/bench_results.h"
 #include "cli/command_line.h"
-#include "cli/progress.h"
+#include "cli/output_file.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"
 #include "iridium/version.h"
 
 namespace iridium::cli {
 namespace {
-
-/// A file that is written as a whole at the end, or not at all.
-class OutputFile {
- public:
-  /// Throws unless it can be written.
-  explicit OutputFile(const std::string& path) : path_(std::filesystem::weakly_canonical(path)) {
-    if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_))
-      throw Error(Errc::system, fmt::format("cannot write to {}: it is no file", path));
-    std::ofstream file(part());
-    if (!file) refuse();
-  }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  ~OutputFile() {
-    std::error_code ignored;
-    std::filesystem::remove(part(), ignored);
-  }
-
-  void write(const std::string& text) const {
-    std::ofstream file(part());
-    file << text;
-    file.close();
-    if (!file || std::rename(part().c_str(), path_.c_str()) != 0) refuse();
-  }
-
- private:
-  std::string part() const { return path_ + ".part"; }
-  [[noreturn]] void refuse() const {
-    throw Error(Errc::system, fmt::format("cannot write to {}: {}", path_,
-                                          std::generic_category().message(errno)));
-  }
-
-  std::string path_;
-};
 
 std::string text_of(const BenchRun& run, const std::string& format) {
   if (format == "json") return as_json(run);
@@ -78,25 +40,6 @@ int compare_files(const BenchCommand& command) {
   }
 }
 
-/// Measures what is planned; the status of the ranks that ended badly, else 0.
-int fill(BenchRun& run, const BenchCommand& command, const std::vector<int>& ranks,
-         const std::vector<BenchHeat>& heats) {
-  // From here on a signal ends the run, and what was measured is kept.
-  const SignalSource signals;
-  std::size_t total = 0;
-  for (const BenchHeat& heat : heats) total += figure_count(heat) * ranks.size();
-  ProgressBar progress("figures", total);
-  std::size_t done = 0;
-  int status = 0;
-  for (const int count : ranks) {
-    const BenchJobEnd end = run_bench_job(command, heats, count, signals, progress, done, run);
-    if (end.status != 0) status = end.status;
-    if (end.was_interrupted) break;
-  }
-  run.complete = done == total && status == 0;
-  return status;
-}
-
 int measure(const BenchCommand& command) {
   const std::vector<int> ranks = parse_numbers("-n", command.ranks, 1, max_ranks);
   const std::vector<BenchHeat> heats = plan(command);
@@ -108,7 +51,8 @@ int measure(const BenchCommand& command) {
   run.commit = commit();
   run.command = command.text;
   run.machine = this_machine();
-  const int status = fill(run, command, ranks, heats);
+  const BenchTask task = {command, heats};
+  const int status = run_bench_jobs({&task, 1}, ranks, run).status;
 
   std::exception_ptr problem;
   try {

@@ -19,7 +19,7 @@ namespace iridium::cli {
 
 /// What `iridium bench` is asked to do.
 struct BenchCommand {
-  RunOptions job = {};                       ///< backend, timeout
+  RunOptions job = {.command = "bench"};     ///< backend, timeout
   std::string ranks = {};                    ///< "2,4,8"
   std::vector<std::string> operations = {};  ///< by name
   std::string bytes = "4K:64M";              ///< of operations with a payload

@@ -1,6 +1,7 @@
 #include "cli/bench_axes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -150,6 +151,14 @@ std::vector<std::string> nearest_names(std::string_view word,
   std::vector<std::string> nearest;
   for (const auto& [letters, name] : by_distance) nearest.push_back(name);
   return nearest;
+}
+
+void refuse_name(std::string_view kind, std::string_view name,
+                 const std::vector<std::string>& known) {
+  const std::vector<std::string> near = nearest_names(name, known);
+  throw Error(Errc::invalid_argument, fmt::format("there is no {} '{}'; {} {}", kind, name,
+                                                  near.empty() ? "there are" : "did you mean",
+                                                  fmt::join(near.empty() ? known : near, ", ")));
 }
 
 }  // namespace iridium::cli

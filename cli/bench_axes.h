@@ -24,4 +24,9 @@ std::string size_text(std::size_t bytes);
 std::vector<std::string> nearest_names(std::string_view word,
                                        const std::vector<std::string>& names);
 
+/// Throws `invalid_argument`: there is no such `kind` as `name`, but these are like it, or there
+/// are these at all.
+[[noreturn]] void refuse_name(std::string_view kind, std::string_view name,
+                              const std::vector<std::string>& known);
+
 }  // namespace iridium::cli

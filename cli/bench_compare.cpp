@@ -9,6 +9,7 @@
 #include <map>
 #include <tuple>
 
+#include "cli/bench_machine.h"
 #include "cli/text_table.h"
 #include "iridium/errors.h"
 
@@ -33,14 +34,6 @@ double spread(const BenchFigure& figure) {
   return std::max(0.0, figure.p90_us - figure.p10_us) / figure.median_us;
 }
 
-/// Both spreads in quadrature, as errors of a quotient add up. Each is the whole width, 2.6
-/// standard deviations of a normal distribution, and does not shrink with the number of samples:
-/// clocks and placement differ from run to run, and more samples of one run do not average that
-/// out.
-double noise_of(const BenchFigure& before, const BenchFigure& after) {
-  return std::hypot(spread(before), spread(after));
-}
-
 FigurePair pair_of(const BenchFigure& before, const BenchFigure& after, double threshold) {
   FigurePair pair = {before, after};
   if (before.has_numbers() && !after.has_numbers())
@@ -59,13 +52,6 @@ bool is_same_machine(const BenchMachine& left, const BenchMachine& right) {
          std::tie(right.name, right.cpu, right.cores, right.device);
 }
 
-/// "h200 (Xeon 8480, 16 cores, NVIDIA H200)".
-std::string text_of(const BenchMachine& machine) {
-  return fmt::format("{} ({}, {} {}{}{})", machine.name, machine.cpu, machine.cores,
-                     machine.cores == 1 ? "core" : "cores", machine.device.empty() ? "" : ", ",
-                     machine.device);
-}
-
 /// "cuda 12.8, torch 2.9.0".
 std::string text_of(const Versions& versions) {
   std::string text;
@@ -78,7 +64,7 @@ std::vector<std::string> warnings_of(const BenchRun& before, const BenchRun& aft
   std::vector<std::string> warnings;
   if (!is_same_machine(before.machine, after.machine))
     warnings.push_back(fmt::format("the machines differ: {} before, {} after",
-                                   text_of(before.machine), text_of(after.machine)));
+                                   machine_text(before.machine), machine_text(after.machine)));
   for (const auto& [contender, versions] : before.versions)
     if (const auto found = after.versions.find(contender);
         found != after.versions.end() && found->second != versions)
@@ -177,6 +163,10 @@ std::string verdict(const Comparison& comparison) {
 }
 
 }  // namespace
+
+double noise_of(const BenchFigure& before, const BenchFigure& after) {
+  return std::hypot(spread(before), spread(after));
+}
 
 std::string_view name(Change change) {
   switch (change) {

@@ -56,4 +56,11 @@ Comparison compare(const BenchRun& before, const BenchRun& after, double thresho
 /// says what is worse.
 std::string as_table(const Comparison& comparison);
 
+/// By what share two figures with numbers may differ for no reason: their spreads, from the 10th to
+/// the 90th percentile by the median, in quadrature, as errors of a quotient add up. Each is the
+/// whole width, 2.6 standard deviations of a normal distribution, and does not shrink with the
+/// number of samples: clocks and placement differ from run to run, and more samples of one run do
+/// not average that out.
+double noise_of(const BenchFigure& before, const BenchFigure& after);
+
 }  // namespace iridium::cli

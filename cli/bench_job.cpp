@@ -11,6 +11,8 @@
 #include "cli/bench_machine.h"
 #include "cli/bench_peer.h"
 #include "cli/launcher.h"
+#include "cli/progress.h"
+#include "cli/signal_source.h"
 #include "cli/temporary_file.h"
 
 namespace iridium::cli {
@@ -143,7 +145,6 @@ class BenchJob {
  private:
   RunOptions job_from(std::size_t first_heat, const std::string& rows) const {
     RunOptions job = command_.job;
-    job.command = "bench";
     job.ranks = ranks_;
     job.program = std::filesystem::read_symlink("/proc/self/exe");
     job.arguments = arguments_for_rank(command_, rows, first_heat, turns_);
@@ -170,19 +171,35 @@ class BenchJob {
   std::vector<BenchFigure> figures_;
 };
 
+std::size_t count_figures(const BenchTask& task) {
+  std::size_t count = 0;
+  for (const BenchHeat& heat : task.heats) count += figure_count(heat);
+  return count;
+}
+
 }  // namespace
 
-BenchJobEnd run_bench_job(const BenchCommand& command, const std::vector<BenchHeat>& heats,
-                          int ranks, const SignalSource& signals, ProgressBar& progress,
-                          std::size_t& done, BenchRun& run) {
-  BenchJob job(command, heats, ranks, signals);
-  const BenchJobEnd end = job.run(progress, done, run.machine);
-  if (!end.was_interrupted) {
-    for (const BenchHeat& heat : heats) done += figure_count(heat);
-    progress.show(done);
-  }
-  job.add_to(run);
-  return end;
+BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, const std::vector<int>& ranks,
+                           BenchRun& run) {
+  // From here on a signal ends the run, and what was measured is kept.
+  const SignalSource signals;
+  std::size_t total = 0;
+  for (const BenchTask& task : tasks) total += count_figures(task) * ranks.size();
+  ProgressBar progress("figures", total);
+  std::size_t done = 0;
+  BenchJobEnd all;
+  for (const int count : ranks)
+    for (const BenchTask& task : tasks) {
+      if (all.was_interrupted) break;
+      BenchJob job(task.command, task.heats, count, signals);
+      const BenchJobEnd end = job.run(progress, done, run.machine);
+      if (end.status != 0) all.status = end.status;
+      all.was_interrupted = end.was_interrupted;
+      if (!end.was_interrupted) progress.show(done += count_figures(task));
+      job.add_to(run);
+    }
+  run.complete = done == total && all.status == 0;
+  return all;
 }
 
 }  // namespace iridium::cli

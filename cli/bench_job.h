@@ -1,13 +1,11 @@
 // The ranks of `iridium bench`: started, watched, and started again after a crash.
 #pragma once
 
-#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "cli/bench.h"
 #include "cli/bench_results.h"
-#include "cli/progress.h"
-#include "cli/signal_source.h"
 
 namespace iridium::cli {
 
@@ -17,10 +15,16 @@ struct BenchJobEnd {
   bool was_interrupted = false;  ///< somebody has asked the command to stop
 };
 
-/// Measures all heats on so many ranks, beside the peers, and adds the figures to `run`. A heat in
-/// which the ranks die has failed; the others go on. `done`: how many figures `progress` knows of.
-BenchJobEnd run_bench_job(const BenchCommand& command, const std::vector<BenchHeat>& heats,
-                          int ranks, const SignalSource& signals, ProgressBar& progress,
-                          std::size_t& done, BenchRun& run);
+/// What one command measures.
+struct BenchTask {
+  BenchCommand command;
+  std::vector<BenchHeat> heats;
+};
+
+/// Measures every task's heats on each number of ranks, beside the peers, and adds the figures to
+/// `run`, which is complete when nothing was cut short. A heat in which the ranks die has failed;
+/// the others go on. Shows progress; a signal ends it.
+BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, const std::vector<int>& ranks,
+                           BenchRun& run);
 
 }  // namespace iridium::cli

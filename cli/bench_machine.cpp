@@ -8,8 +8,7 @@
 #include <limits>
 #include <sstream>
 #include <thread>
-
-#include "iridium/info.h"
+#include <utility>
 
 namespace iridium::cli {
 namespace {
@@ -63,17 +62,27 @@ void describe_device(BenchMachine& machine, const std::string& backend) {
   }
 }
 
-std::size_t memory_for_rank(const std::string& backend, int ranks) {
+std::optional<BackendInfo> backend_for(const std::string& backend) {
   const bool is_any = backend.empty() || backend == "auto";
-  for (const BackendInfo& info : describe_backends()) {
-    if (!info.available || info.devices.empty() || !(is_any || backend == name(info.kind)))
-      continue;
-    const std::size_t devices = info.devices.size();
-    const std::size_t sharing = (static_cast<std::size_t>(ranks) + devices - 1) / devices;
-    return info.devices[0].memory_bytes / sharing / 2;
-  }
+  for (BackendInfo& info : describe_backends())
+    if (info.available && !info.devices.empty() && (is_any || backend == name(info.kind)))
+      return std::move(info);
+  return std::nullopt;
+}
+
+std::string machine_text(const BenchMachine& machine) {
+  return fmt::format("{} ({}, {} {}{}{})", machine.name, machine.cpu, machine.cores,
+                     machine.cores == 1 ? "core" : "cores", machine.device.empty() ? "" : ", ",
+                     machine.device);
+}
+
+std::size_t memory_for_rank(const std::string& backend, int ranks) {
+  const std::optional<BackendInfo> info = backend_for(backend);
   // Making a context says why there is none.
-  return std::numeric_limits<std::size_t>::max();
+  if (!info) return std::numeric_limits<std::size_t>::max();
+  const std::size_t devices = info->devices.size();
+  const std::size_t sharing = (static_cast<std::size_t>(ranks) + devices - 1) / devices;
+  return info->devices[0].memory_bytes / sharing / 2;
 }
 
 std::string commit() {

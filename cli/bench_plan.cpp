@@ -1,6 +1,5 @@
 // What `iridium bench` is to measure.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -20,13 +19,8 @@ constexpr std::size_t most_bytes = std::size_t{64} << 30;
 const Operation& require(const std::vector<Operation>& list, const std::string& kind,
                          const std::string& name) {
   const auto found = std::ranges::find(list, name, &Operation::name);
-  if (found != list.end()) return *found;
-  std::vector<std::string> names = nearest_names(name, names_of(list));
-  const bool is_like_some = !names.empty();
-  if (!is_like_some) names = names_of(list);
-  throw Error(Errc::invalid_argument,
-              fmt::format("there is no {} '{}'; {} {}", kind, name,
-                          is_like_some ? "did you mean" : "there are", fmt::join(names, ", ")));
+  if (found == list.end()) refuse_name(kind, name, names_of(list));
+  return *found;
 }
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, const std::string& name) {

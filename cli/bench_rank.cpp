@@ -39,6 +39,16 @@ struct Times {
   int repeats = 0;  ///< of a sample, which all ranks agree on
 };
 
+/// Throws `unsupported` for a grid that the lane has no room for: with as many ranks on a GPU, that
+/// is nobody's fault. Plain copies need no lane.
+void require_grid(const BenchHeat::Entry& entry, const Team& team) {
+  const auto asked = entry.arguments.find("blocks");
+  if (entry.contender != "iridium" || asked == entry.arguments.end()) return;
+  if (asked->second != "automatic" && std::stoi(asked->second) > team.max_blocks())
+    throw Error(Errc::unsupported,
+                fmt::format("{} blocks; the team's lane has {}", asked->second, team.max_blocks()));
+}
+
 /// One contender of a heat, with a team of its own: one that it ends is of no use to others.
 ///
 /// All functions are collective over the world. What a rank does alone may fail there only; after
@@ -49,6 +59,7 @@ class Contestant {
       : world_(context.world()), stream_(stream), seed_(seed) {
     attempt([&] {
       team_ = context.make_team(world_.ranks());
+      require_grid(entry, *team_);
       prepared_ = entry.operation->prepare(context, *team_, entry.arguments);
     });
     is_skipped_ = code_ == Errc::out_of_memory || code_ == Errc::unsupported;

@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "cli/bench.h"
 #include "cli/info.h"
 #include "cli/probe.h"
 #include "cli/run.h"
+#include "cli/tune.h"
 #include "iridium/errors.h"
 #include "iridium/version.h"
 
@@ -30,7 +32,7 @@ std::string quoted(const std::vector<std::string>& arguments) {
   std::string text;
   for (const std::string& argument : arguments) {
     const bool is_plain = argument.find_first_of(" '\"\\") == std::string::npos;
-    text += is_plain ? argument + " " : "'" + argument + "' ";
+    text += (text.empty() ? "" : " ") + (is_plain ? argument : "'" + argument + "'");
   }
   return text;
 }
@@ -53,10 +55,12 @@ int run_command_line(const std::vector<std::string>& arguments) {
   InfoOptions info_options;
   ProbeCommand probe_command;
   BenchCommand bench_command;
+  TuneCommand tune_command;
   const CLI::App* run_command = add_run(app, run_options);
   const CLI::App* info_command = add_info(app, info_options);
   const CLI::App* probe_subcommand = add_probe(app, probe_command);
   const CLI::App* bench_subcommand = add_bench(app, bench_command);
+  const CLI::App* tune_subcommand = add_tune(app, tune_command);
 
   std::vector<std::string> parsed = arguments;
   if (!arguments.empty() && arguments[0] == "run") {
@@ -81,6 +85,10 @@ int run_command_line(const std::vector<std::string>& arguments) {
   if (*bench_subcommand) {
     bench_command.text = quoted(arguments);
     return bench_command.rows.empty() ? bench(bench_command) : bench_as_rank(bench_command);
+  }
+  if (*tune_subcommand) {
+    tune_command.text = quoted(arguments);
+    return tune(std::move(tune_command));
   }
   return run(run_options);
 }

@@ -7,6 +7,7 @@
 
 #include "cli/bench_axes.h"
 #include "cli/text_table.h"
+#include "cli/tune_rows.h"
 #include "iridium/errors.h"
 #include "iridium/tuning.h"
 #include "iridium/version.h"
@@ -21,11 +22,6 @@ constexpr int schema = 1;
 
 std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
-}
-
-/// The operations that the tuning table decides on.
-std::vector<std::string> collectives() {
-  return {"all_gather", "all_reduce", "all_to_all", "broadcast", "reduce_scatter"};
 }
 
 std::string memory_text(std::size_t bytes) {
@@ -77,7 +73,7 @@ CLI::App* add_info(CLI::App& app, InfoOptions& options) {
               "--choose", options.operation,
               "Shows instead which algorithm and grid a collective gets, for the case that "
               "the options below describe.")
-          ->check(CLI::IsMember(collectives()))
+          ->check(CLI::IsMember(tuned_operations()))
           ->excludes(settings)
           ->option_text("OPERATION");
   info->add_option("--backend", options.backend, "The backend of the case. The default is host.")

@@ -57,6 +57,10 @@ class TuningTable {
   std::uint64_t hash_;
 };
 
+/// How many blocks of a call on so many bytes have something to do: it gets no more, whatever the
+/// table says, unless its options ask for them.
+int useful_blocks(std::size_t bytes, std::string_view algorithm);
+
 /// A device's name as rows have it: one word, "NVIDIA_H200".
 std::string tuning_device(std::string_view name);
 

@@ -53,7 +53,8 @@ std::size_t divided(std::size_t a, std::size_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/// Blocks that have something to do: each moves at least so much.
+}  // namespace
+
 int useful_blocks(std::size_t bytes, std::string_view algorithm) {
   constexpr std::size_t packet_threads = Block::gpu_threads;
   constexpr std::size_t moving_threads = MovingBlock::gpu_threads;
@@ -61,8 +62,6 @@ int useful_blocks(std::size_t bytes, std::string_view algorithm) {
       algorithm.starts_with("packet") ? packet_threads * 8 : moving_threads * 16;
   return static_cast<int>(std::clamp<std::size_t>((bytes + least - 1) / least, 1, 1024));
 }
-
-}  // namespace
 
 std::size_t bytes_of(const char* operation, const detail::CollectiveBuffers& buffers, int members) {
   const std::size_t each = size_of(buffers.type) * static_cast<std::size_t>(members);

@@ -356,6 +356,17 @@ TEST(BenchCommandLine, MeasuresBlockCounts) {
                       {"iridium", 0}, {"copy_kernel", 1}, {"copy_kernel", 2}}));
 }
 
+TEST(BenchCommandLine, SkipsGridsThatTheLaneHasNoRoomFor) {
+  const CommandResult result =
+      run_command(quick({"bench", "broadcast", "-n", "2", "--bytes", "4K", "--blocks", "64,65",
+                         "--algorithm", "pull", "--no-baseline", "--format", "json"}));
+  EXPECT_EQ(result.status, 0) << result.error;
+  const Json json = Json::parse(result.output);
+  ASSERT_EQ(json["figures"].size(), 4u);
+  EXPECT_TRUE(json["figures"][0].contains("median_us"));
+  EXPECT_EQ(json["figures"][2]["skipped"], "unsupported: 65 blocks; the team's lane has 64");
+}
+
 TEST(BenchCommandLine, TakesSettingsBesideOptionsOfTheirOwn) {
   const CommandResult result = run_command(
       quick({"bench", "put", "-n", "4", "-n", "1", "--bytes", "4K", "--blocks", "1,2", "--set",

@@ -260,5 +260,14 @@ TEST(TuningFiles, MayBeEmpty) {
   expect_all_ok(run_ranks(RankKind::processes, "empty_table", 1));
 }
 
+TEST(UsefulBlocks, GrowWithTheMessage) {
+  for (const char* algorithm : {"packet", "two_shot"}) {
+    EXPECT_EQ(useful_blocks(0, algorithm), 1);
+    EXPECT_EQ(useful_blocks(4096, algorithm), 1);
+    EXPECT_EQ(useful_blocks(4097, algorithm), 2);
+    EXPECT_EQ(useful_blocks(std::size_t{1} << 40, algorithm), 1024);
+  }
+}
+
 }  // namespace
 }  // namespace iridium::test

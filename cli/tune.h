@@ -1,0 +1,47 @@
+// `iridium tune`: measures the collectives, and writes a tuning table for this machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench_job.h"
+#include "cli/run.h"
+#include "cli/tune_rows.h"
+
+namespace CLI {
+class App;
+}
+
+namespace iridium::cli {
+
+/// What `iridium tune` is asked to do.
+struct TuneCommand {
+  RunOptions job = {.command = "tune"};      ///< backend, timeout
+  std::vector<std::string> operations = {};  ///< all that the table knows, where none is given
+  // Empty: what ends in minutes on the backend.
+  std::string ranks = {};
+  std::string bytes = {};
+  std::string blocks = {};
+  std::string tile = {};  ///< empty: as the current table has it
+  std::string algorithm = "all";
+  std::string memory = "plain,symmetric";
+  std::string dtype = "bf16";
+  int samples = 10;
+  double sample_milliseconds = 5;
+  std::string out = {};   ///< file for the table; standard output where it is empty
+  std::string text = {};  ///< the command as it was given
+};
+
+/// Adds the subcommand to `app`; the parser fills `command`.
+CLI::App* add_tune(CLI::App& app, TuneCommand& command);
+
+/// What is to be measured of every operation and kind of memory, beside what `current` chooses.
+/// Throws `invalid_argument` for what cannot be.
+std::vector<BenchTask> plan_tune(const TuneCommand& command, const TunedDevice& device,
+                                 const TuningTable& current);
+
+/// Measures, writes the table, and returns the status to exit with: 0 when every figure that was
+/// asked for is there or could not be tried. A run that was interrupted writes nothing.
+int tune(TuneCommand command);
+
+}  // namespace iridium::cli

@@ -1,0 +1,76 @@
+// From the figures of `iridium tune` to the rows of a tuning table.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/bench_results.h"
+#include "iridium/tuning.h"
+
+namespace iridium::cli {
+
+/// The operations that the tuning table decides on.
+std::vector<std::string> tuned_operations();
+
+/// Bytes of the largest buffer, which the table goes by, of a call whose input has `bytes`.
+std::size_t largest_buffer(const std::string& operation, std::size_t bytes, int members);
+
+/// Whom rows are for.
+struct TunedDevice {
+  std::string backend;  ///< "host"
+  std::string name;     ///< as `tuning_device` writes it
+
+  /// What rows name: a GPU's own name. CPUs are known by their backend.
+  const std::string& word() const { return backend == "host" ? backend : name; }
+};
+
+/// What the figures of one case say.
+struct TunedCase {
+  std::string operation;
+  std::string memory;
+  int members = 0;
+  std::size_t bytes = 0;  ///< of the largest buffer
+  Choice before = {};     ///< the current table's
+  Choice after = {};
+  // Microseconds of a call; 0 when that is not known, and the choice stays.
+  double before_us = 0;
+  double after_us = 0;
+};
+
+/// Cases, and what they leave out.
+struct TunedCases {
+  std::vector<TunedCase> cases;
+  std::vector<std::string> notes;  ///< for people, a line each
+};
+
+/// Decides every case that the figures are about, by the replays of Iridium's own that have a right
+/// result. Another choice than the current table's must be faster by more than 3 % and the noise of
+/// both. Figures with more blocks than a row can bring about do not count.
+TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& device,
+                  const TuningTable& current);
+
+/// A row, and the cases it was made from.
+struct TunedRow {
+  std::string operation;
+  std::string memory;
+  std::optional<int> members = {};        ///< at most; none: any
+  std::optional<std::size_t> bytes = {};  ///< at most; none: any
+  Choice choice = {};
+  std::vector<TunedCase> cases = {};
+};
+
+/// Rows in the order in which a table needs them: by members, then bytes. Neighbouring sizes with
+/// the same choice share one; between two sizes that do not, the limit is their geometric middle.
+/// Operations on a kind of memory of which nothing is known have none.
+std::vector<TunedRow> rows_of(std::vector<TunedCase> cases);
+
+/// The table's text: every comment as a line, then the rows.
+std::string table_text(const std::vector<TunedRow>& rows, const TunedDevice& device,
+                       const std::vector<std::string>& comments);
+/// For people: how long calls take with the current table and with the rows, over the sizes that
+/// were measured (geometric means).
+std::string summary_text(const std::vector<TunedRow>& rows);
+
+}  // namespace iridium::cli
