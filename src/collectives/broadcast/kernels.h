@@ -81,7 +81,9 @@ struct DirectBroadcast {
     LaneCall call(lane, block);
     if (!call.enter()) return;
     const Slice part = rounds.slice(block, 0);
-    copy(block, out + part.first, lane.peers().at(in + part.first, root), part.count);
+    const std::uint8_t* const from = lane.peers().at(in, root);
+    // In place, the root must not even write what is there: the others are reading it.
+    if (from != out) copy(block, out + part.first, from + part.first, part.count);
     call.leave();
   }
 };
