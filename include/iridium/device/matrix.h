@@ -19,9 +19,9 @@ struct Matrix {
   std::size_t pitch = 0;  ///< at least `columns`
 
   IR_DEVICE T* at(std::size_t row, std::size_t column) const { return data + row * pitch + column; }
-  IR_DEVICE operator Matrix<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  template <class U>
+    requires(!std::is_const_v<T> && std::is_same_v<U, const T>)
+  IR_DEVICE operator Matrix<U>() const {
     return {data, rows, columns, pitch};
   }
   /// The counterpart of this matrix at the member at `place`.
