@@ -166,7 +166,11 @@ IR_DEVICE std::size_t reduce_tiles(BlockOf<Threads> block,
         accumulate<size>(total.elements, part.elements, place == 0, combine);
       });
     }
-    const auto result = total.map([&](Accumulator<T> value) { return convert<T>(finish(value)); });
+    // Two loops again.
+    const auto result =
+        work.op == ReduceOp::avg
+            ? total.map([&](Accumulator<T> value) { return convert<T>(finish(value)); })
+            : total.map([](Accumulator<T> value) { return convert<T>(value); });
     for (int i = 0; i < work.targets; ++i)
       target::store_tile<size, chunk, Threads, Cache::normal>(seat, work.target(i) + at,
                                                               result.elements);
