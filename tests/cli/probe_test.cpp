@@ -161,8 +161,9 @@ TEST(ProbeCommandLine, NamesTheCaseThatCannotRun) {
 TEST(ProbeCommandLine, RefusesBadInput) {
   const CommandResult unknown = run_command({"probe", "-n", "2", "--op", "alocate"});
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_NE(unknown.error.find("there is no operation 'alocate'; there are all_gather, all_gather_"),
-            std::string::npos)
+  EXPECT_NE(
+      unknown.error.find("there is no operation 'alocate'; there are all_gather, all_gather_"),
+      std::string::npos)
       << unknown.error;
   EXPECT_EQ(run_command({"probe"}).status, 2);
   EXPECT_EQ(run_command({"probe", "-n", "0"}).status, 2);
