@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "collectives/calls.h"
+#include "device/block_modes.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 
@@ -182,6 +183,22 @@ IR_SCENARIO(right_checked_calls) {
             every_form({.type = DataType::bf16, .count = elements, .blocks = 2, .root = 1}));
 }
 
+IR_SCENARIO(checked_calls_under_drawn_schedules) {
+  std::size_t next = 0;
+  for (const BlockMode& mode : block_modes) {
+    Context context(job, {.backend = BackendKind::host,
+                          .checked = true,
+                          .split_blocks = mode.split,
+                          .schedule_seed = mode.seed,
+                          .name = "drawn" + name(mode)});
+    // A few in every mode: each hand-over between fibers of several ranks takes long.
+    std::vector<Call> forms =
+        every_form({.type = DataType::fp32, .count = 100, .blocks = 2, .root = 2});
+    std::erase_if(forms, [&](const Call&) { return next++ % 7 != 0; });
+    run_all(context, context.world(), forms);
+  }
+}
+
 class CheckedCalls : public testing::TestWithParam<Ranks> {};
 INSTANTIATE_TEST_SUITE_P(, CheckedCalls, testing::ValuesIn(both_kinds(3)),
                          [](const auto& test) { return name(test.param); });
@@ -191,6 +208,9 @@ TEST_P(CheckedCalls, ThatDifferFailTheTeamAndMoveNothing) {
 }
 TEST_P(CheckedCalls, ThatDifferAreFoundInGraphs) {
   expect_all_ok(run_ranks(GetParam().kind, "different_captured_calls", GetParam().size));
+}
+TEST(CheckedCallsUnderDrawnSchedules, Work) {
+  expect_all_ok(run_ranks(RankKind::threads, "checked_calls_under_drawn_schedules", 3));
 }
 TEST_P(CheckedCalls, ThatAgreeWork) {
   expect_all_ok(run_ranks(GetParam().kind, "right_checked_calls", GetParam().size));

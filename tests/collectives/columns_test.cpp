@@ -6,6 +6,7 @@
 
 #include "collectives/calls.h"
 #include "collectives/reference.h"
+#include "device/block_modes.h"
 #include "support/ranks.h"
 #include "support/sampling.h"
 
@@ -205,8 +206,9 @@ std::vector<ColumnsCase> cases() {
   return list;
 }
 
+/// One of `share` cases, unless all are asked for; others for another seed.
 template <class T>
-void run_columns(Context& context, std::uint64_t seed) {
+void run_columns(Context& context, std::uint64_t seed, std::uint64_t share = 4) {
   const Team narrow = context.make_team(context.world().ranks(), narrow_lane);
   // The widest matrix, in place: a row of the joined one for each of its rows.
   const std::size_t elements = 33 * (4 * 4096 / sizeof(T) + 64) / 8;
@@ -215,8 +217,7 @@ void run_columns(Context& context, std::uint64_t seed) {
   Sample sample(context.size());
   std::uint64_t number = 0;
   for (const ColumnsCase& what : cases<T>()) {
-    // Other ones for every type.
-    const bool is_ours = ++number % 4 == seed % 4;
+    const bool is_ours = ++number % share == seed % share;
     if (!is_full_run() && (!is_ours || !sample.takes_next())) continue;
     wide_run.run(what, seed + 2 * number);
     narrow_run.run(what, seed + 2 * number);
@@ -231,6 +232,17 @@ IR_SCENARIO(columns) {
   run_columns<std::int64_t>(context, 4);
 }
 
+IR_SCENARIO(columns_under_drawn_schedules) {
+  std::uint64_t seed = 0;
+  for (const BlockMode& mode : block_modes) {
+    Context context(job, {.backend = BackendKind::host,
+                          .split_blocks = mode.split,
+                          .schedule_seed = mode.seed,
+                          .name = "drawn" + name(mode)});
+    run_columns<bf16>(context, ++seed, 127);
+  }
+}
+
 class Columns : public testing::TestWithParam<Ranks> {};
 INSTANTIATE_TEST_SUITE_P(, Columns,
                          testing::Values(Ranks{RankKind::threads, 1}, Ranks{RankKind::threads, 3},
@@ -240,6 +252,10 @@ INSTANTIATE_TEST_SUITE_P(, Columns,
 
 TEST_P(Columns, AreJoinedAndSplitAsPlainCodeDoes) {
   expect_all_ok(run_ranks(GetParam().kind, "columns", GetParam().size));
+}
+
+TEST(ColumnsUnderDrawnSchedules, AreRight) {
+  expect_all_ok(run_ranks(RankKind::threads, "columns_under_drawn_schedules", 3));
 }
 
 IR_SCENARIO(refused_columns) {
