@@ -165,7 +165,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
   bench->add_option("--first-heat", command.first_heat)->group("");
   bench->footer(
       "Every contender is checked with fresh random inputs before and after it is measured; a\n"
-      "figure with a wrong result is not printed, and makes the status 1. Contenders of one size\n"
+      "figure with a wrong result has no number, and makes the status 1. Contenders of one size\n"
       "take turns, as replays of a graph and as eager calls. Progress goes to standard error.\n"
       "\n"
       "Example: iridium bench device_barrier put get -n 2,4,8 --bytes 4K:16M --out figures.json");

@@ -156,9 +156,11 @@ std::vector<std::string> nearest_names(std::string_view word,
 void refuse_name(std::string_view kind, std::string_view name,
                  const std::vector<std::string>& known) {
   const std::vector<std::string> near = nearest_names(name, known);
-  throw Error(Errc::invalid_argument, fmt::format("there is no {} '{}'; {} {}", kind, name,
-                                                  near.empty() ? "there are" : "did you mean",
-                                                  fmt::join(near.empty() ? known : near, ", ")));
+  throw Error(Errc::invalid_argument, near.empty()
+                                          ? fmt::format("there is no {} '{}'; there are {}", kind,
+                                                        name, fmt::join(known, ", "))
+                                          : fmt::format("there is no {} '{}'; did you mean {}?",
+                                                        kind, name, fmt::join(near, ", ")));
 }
 
 }  // namespace iridium::cli

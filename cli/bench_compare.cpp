@@ -12,6 +12,7 @@
 #include "cli/bench_machine.h"
 #include "cli/text_table.h"
 #include "iridium/errors.h"
+#include "iridium/operations.h"
 
 namespace iridium::cli {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 auto identity(const BenchFigure& figure) {
   return std::tie(figure.operation, figure.contender, figure.algorithm, figure.dtype, figure.op,
                   figure.memory, figure.mode, figure.ranks, figure.bytes, figure.blocks,
-                  figure.tile);
+                  figure.rows, figure.tile);
 }
 
 using Identity = decltype(identity(BenchFigure{}));
@@ -34,6 +35,12 @@ double spread(const BenchFigure& figure) {
   return std::max(0.0, figure.p90_us - figure.p10_us) / figure.median_us;
 }
 
+/// Whether it is a plain copy: what the machine can do, and nothing of Iridium's.
+bool is_limit(const BenchFigure& figure) {
+  return std::ranges::find(copy_limits(), figure.contender, &Operation::name) !=
+         copy_limits().end();
+}
+
 FigurePair pair_of(const BenchFigure& before, const BenchFigure& after, double threshold) {
   FigurePair pair = {before, after};
   if (before.has_numbers() && !after.has_numbers())
@@ -41,6 +48,7 @@ FigurePair pair_of(const BenchFigure& before, const BenchFigure& after, double t
   if (!has_time(before) || !has_time(after)) return pair;
   pair.ratio = after.median_us / before.median_us;
   pair.noise = noise_of(before, after);
+  if (is_limit(before)) return pair;
   const double limit = 1 + std::max(threshold, pair.noise);
   if (pair.ratio > limit) pair.change = Change::slower;
   if (1 / pair.ratio > limit) pair.change = Change::faster;
@@ -85,6 +93,7 @@ std::string text_of(const BenchFigure& figure) {
   if (figure.bytes != 0) text += fmt::format(", {} bytes", figure.bytes);
   if (figure.blocks != 0)
     text += fmt::format(", {} {}", figure.blocks, figure.blocks == 1 ? "block" : "blocks");
+  if (figure.rows != 0) text += fmt::format(", {} rows", figure.rows);
   if (figure.tile != 0) text += fmt::format(", tile {}", figure.tile);
   return text + ", " + figure.mode;
 }

@@ -8,6 +8,7 @@
 #include "cli/bench.h"
 #include "cli/bench_axes.h"
 #include "iridium/errors.h"
+#include "iridium/numbers.h"
 
 namespace iridium::cli {
 namespace {
@@ -30,6 +31,13 @@ const Parameter* find_parameter(const std::vector<Parameter>& parameters, const 
 
 /// Of a parameter that a call can leave to the operation.
 constexpr std::string_view automatic = "automatic";
+
+std::vector<std::string> distinct(std::vector<std::string> words) {
+  std::ranges::sort(words);
+  const auto repeated = std::ranges::unique(words);
+  words.erase(repeated.begin(), repeated.end());
+  return words;
+}
 
 /// "blocks=8,16" as a parameter.
 Parameter parse_setting(const std::string& text) {
@@ -58,6 +66,21 @@ Parameter parse_setting(const std::string& text) {
   return setting;
 }
 
+/// Throws for a value that means nothing to any of the operations, before a long run finds out.
+void check_values(const Parameter& setting, const std::vector<const Operation*>& operations) {
+  std::vector<std::string> known;
+  for (const Operation* operation : operations)
+    if (const Parameter* parameter = find_parameter(operation->parameters, setting.name))
+      known.insert(known.end(), parameter->values.begin(), parameter->values.end());
+  for (const std::string& value : setting.values) {
+    if (setting.name == "dtype") parse_data_type(value);
+    if (setting.name == "op") parse_reduce_op(value);
+    const bool is_listed = setting.name == "algorithm" || setting.name == "memory";
+    if (is_listed && std::ranges::find(known, value) == known.end())
+      refuse_name(setting.name, value, distinct(std::move(known)));
+  }
+}
+
 std::vector<Parameter> parse_settings(const std::vector<std::string>& texts,
                                       const std::vector<const Operation*>& operations) {
   std::vector<Parameter> settings;
@@ -74,6 +97,7 @@ std::vector<Parameter> parse_settings(const std::vector<std::string>& texts,
           fmt::format("--set {}: none of the operations has such a parameter", setting.name));
     if (find_parameter(settings, setting.name) != nullptr)
       throw Error(Errc::invalid_argument, fmt::format("--set {} is given twice", setting.name));
+    check_values(setting, operations);
     settings.push_back(std::move(setting));
   }
   return settings;
@@ -204,6 +228,7 @@ BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, i
   figure.op = heat.op;
   figure.memory = argument(entry.arguments, "memory");
   figure.blocks = number_argument(entry.arguments, "blocks");
+  figure.rows = number_argument(entry.arguments, "rows");
   figure.tile = number_argument(entry.arguments, "tile");
   figure.mode = mode;
   figure.ranks = ranks;

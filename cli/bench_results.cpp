@@ -54,6 +54,7 @@ Json to_json(const BenchFigure& figure) {
                {"ranks", figure.ranks},
                {"bytes", figure.bytes},
                {"blocks", figure.blocks}});
+  if (figure.rows != 0) json["rows"] = figure.rows;
   if (figure.tile != 0) json["tile"] = figure.tile;
   if (!figure.skipped.empty()) json["skipped"] = figure.skipped;
   if (!figure.failed.empty()) json["failed"] = figure.failed;
@@ -144,6 +145,7 @@ BenchFigure figure_from(const Fields& fields) {
   figure.ranks = fields.whole<int>("ranks");
   figure.bytes = fields.whole<std::size_t>("bytes");
   figure.blocks = fields.whole<int>("blocks");
+  if (fields.has("rows")) figure.rows = fields.whole<int>("rows");
   if (fields.has("tile")) figure.tile = fields.whole<int>("tile");
   figure.skipped = fields.optional_text("skipped");
   figure.failed = fields.optional_text("failed");
@@ -236,6 +238,7 @@ constexpr std::array csv_columns = {
     Column{"ranks", plain<&BenchFigure::ranks>},
     Column{"bytes", plain<&BenchFigure::bytes>},
     Column{"blocks", plain<&BenchFigure::blocks>},
+    Column{"rows", plain<&BenchFigure::rows>},
     Column{"tile", plain<&BenchFigure::tile>},
     Column{"skipped", plain<&BenchFigure::skipped>},
     Column{"failed", plain<&BenchFigure::failed>},
@@ -291,6 +294,7 @@ constexpr std::array table_columns = {
     Column{"op", plain<&BenchFigure::op>, true},
     Column{"memory", plain<&BenchFigure::memory>, true},
     Column{"blocks", chosen<&BenchFigure::blocks>, true},
+    Column{"rows", chosen<&BenchFigure::rows>, true},
     Column{"tile", chosen<&BenchFigure::tile>, true},
     Column{"ranks", plain<&BenchFigure::ranks>},
     Column{"bytes", size_cell},

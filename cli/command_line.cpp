@@ -16,8 +16,6 @@
 namespace iridium::cli {
 namespace {
 
-constexpr int usage_error_status = 2;
-
 std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   const std::vector<std::string> unknown = app->remaining();
   const bool has_command = !app->get_subcommands().empty();

@@ -76,7 +76,8 @@ CLI::App* add_info(CLI::App& app, InfoOptions& options) {
           ->check(CLI::IsMember(tuned_operations()))
           ->excludes(settings)
           ->option_text("OPERATION");
-  info->add_option("--backend", options.backend, "The backend of the case. The default is host.")
+  info->add_option("--backend", options.backend,
+                   "The backend of the case. The default is the best one on this machine.")
       ->check(CLI::IsMember({"cuda", "host"}))
       ->needs(choose)
       ->option_text("NAME");
@@ -145,11 +146,11 @@ std::string settings_as_json(std::string_view version, std::span<const Setting> 
 
 namespace {
 
-/// What the backend's first device here is called; empty where it has none.
-std::string first_device(const std::string& backend) {
+/// The backend called so, or without a name the best one that is available; the host's is.
+BackendInfo backend_of(const std::string& asked) {
   for (const BackendInfo& each : describe_backends())
-    if (name(each.kind) == backend && !each.devices.empty()) return each.devices.front().name;
-  return {};
+    if (asked.empty() ? each.available : name(each.kind) == asked) return each;
+  throw Error(Errc::invalid_argument, fmt::format("there is no backend '{}'", asked));
 }
 
 }  // namespace
@@ -159,27 +160,30 @@ std::string choice_text(const InfoOptions& options) {
   if (sizes.size() != 1)
     throw Error(Errc::invalid_argument,
                 fmt::format("--bytes is '{}': expected one size", options.bytes));
-  const std::string device =
-      options.device.empty() ? first_device(options.backend) : options.device;
+  const BackendInfo info = backend_of(options.backend);
+  const std::string backend(name(info.kind));
+  const std::string device = !options.device.empty() ? options.device
+                             : info.devices.empty()  ? ""
+                                                     : info.devices.front().name;
   const std::string device_word = tuning_device(device);
   const Choice choice = tuning_table().choose({.operation = options.operation,
                                                .symmetric = options.memory == "symmetric",
-                                               .backend = options.backend,
+                                               .backend = backend,
                                                .device = device_word,
                                                .members = options.ranks,
                                                .bytes = sizes.front()});
   if (options.format == "json") {
     Json json = document(version());
     json["choice"] = {
-        {"operation", options.operation},   {"backend", options.backend}, {"device", device},
-        {"memory", options.memory},         {"ranks", options.ranks},     {"bytes", sizes.front()},
-        {"algorithm", choice.algorithm},    {"blocks", choice.blocks},    {"tile", choice.tile},
+        {"operation", options.operation},   {"backend", backend},      {"device", device},
+        {"memory", options.memory},         {"ranks", options.ranks},  {"bytes", sizes.front()},
+        {"algorithm", choice.algorithm},    {"blocks", choice.blocks}, {"tile", choice.tile},
         {"round_bytes", choice.round_bytes}};
     return json_text(json);
   }
   TextTable table(
       {"operation", "backend", "memory", "ranks", "bytes", "algorithm", "blocks", "tile", "round"});
-  table.add_row({options.operation, options.backend, options.memory, std::to_string(options.ranks),
+  table.add_row({options.operation, backend, options.memory, std::to_string(options.ranks),
                  size_text(sizes.front()), choice.algorithm, fmt::format("up to {}", choice.blocks),
                  std::to_string(choice.tile),
                  choice.round_bytes == 0 ? "the lane's" : size_text(choice.round_bytes)});

@@ -20,8 +20,8 @@ struct InfoOptions {
   bool settings = false;         ///< the settings instead of the backends
   std::string operation = {};    ///< what the tuning table chooses for this one instead
   // The case to choose for.
-  std::string backend = "host";
-  std::string device = {};  ///< empty: the backend's first one here, if there is one
+  std::string backend = {};  ///< empty: the best one here
+  std::string device = {};   ///< empty: the backend's first one here, if there is one
   std::string memory = "plain";
   int ranks = 2;
   std::string bytes = "1M";

@@ -63,6 +63,8 @@ void SignalSource::restore() const noexcept {
   ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::sigaction(SIGPIPE, &pipe_before_, nullptr);
   ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  // Also where another source had blocked them before this one.
+  ::sigprocmask(SIG_UNBLOCK, &received_, nullptr);
 }
 
 }  // namespace iridium::cli

@@ -265,6 +265,11 @@ int report(const BenchRun& run, const TunedDevice& device, const std::optional<O
   const TunedCases tuned = decide(run.figures, device, tuning_table());
   for (const std::string& note : tuned.notes) std::cerr << "iridium tune: " << note << "\n";
   const std::vector<TunedRow> rows = rows_of(tuned.cases);
+  std::size_t largest = 0;
+  for (const TunedCase& one : tuned.cases) largest = std::max(largest, one.bytes);
+  std::cerr << fmt::format(
+      "iridium tune: nothing over {} was measured; the last row of each kind decides there, too\n",
+      size_text(largest));
   if (rows.empty()) throw Error(Errc::system, "tune: no case has a figure; no table is written");
   const std::string table = table_text(rows, device, comments_of(run));
   if (file) {

@@ -51,7 +51,7 @@ void run() {
   // tuning table chooses the algorithm; `options.algorithm` would.
   stream.begin_capture();
   iridium::all_reduce(stream, team, out, in, count);
-  // In place, and on memory that peers cannot reach: the call stages it.
+  // In place, on a plain pointer: the call stages it, whatever it points to.
   iridium::all_reduce(stream, team, out.data(), out.data(), count, {.op = iridium::ReduceOp::max});
   const iridium::Graph graph = stream.end_capture();
 

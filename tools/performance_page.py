@@ -55,6 +55,7 @@ class Figure:
     ranks: int
     bytes: int
     blocks: int
+    rows: int
     tile: int
     reason: str = ""  # Why there are no numbers below.
     median_us: float = 0
@@ -129,7 +130,7 @@ def figure_from(fields):
         fields.fail("mode", f"must be {' or '.join(MODES)}, not {json.dumps(mode)}")
     names = [fields.text("operation", False), fields.text("contender", False), fields.text("algorithm")]
     counts = [fields.whole("ranks", 1), fields.whole("bytes"), fields.whole("blocks")]
-    counts.append(fields.whole("tile") if "tile" in fields.values else 0)
+    counts += [fields.whole(name) if name in fields.values else 0 for name in ("rows", "tile")]
     choices = [fields.text("dtype"), fields.optional_text("op"), fields.optional_text("memory")]
     identity = (*names, *choices, mode, *counts)
     if reason := fields.reason():
@@ -237,7 +238,7 @@ def column_of(figure):
 
 
 def row_of(figure):
-    return figure.bytes, figure.dtype, figure.op, figure.blocks, figure.tile
+    return figure.bytes, figure.dtype, figure.op, figure.blocks, figure.rows, figure.tile
 
 
 def best_of(figures):
@@ -268,23 +269,24 @@ def table(figures, names_ranks):
     several_dtypes = len({figure.dtype for figure in figures}) > 1
     several_ops = len({figure.op for figure in figures}) > 1
     several_blocks = any(figure.blocks for figure in figures)
+    several_rows = any(figure.rows for figure in figures)
     several_tiles = any(figure.tile for figure in figures)
     cells = {(row_of(figure), column_of(figure)): figure for figure in figures}
     best, notes = best_of(figures), {}
 
-    def line(size, dtype, op, blocks, tile, values):
+    def line(size, dtype, op, blocks, rows, tile, values):
         chosen = [size] + [dtype] * several_dtypes + [op] * several_ops + [blocks] * several_blocks
-        chosen += [tile] * several_tiles
+        chosen += [rows] * several_rows + [tile] * several_tiles
         return "| " + " | ".join(chosen + values) + " |"
 
     heads = [words((f"{ranks_of(ranks)}, " if names_ranks else "") + name_of(*names)) for ranks, _, *names in columns]
-    yield line("bytes", "dtype", "op", "blocks", "tile", heads)
-    yield line("---", "---", "---", "---", "---", ["---"] * len(columns))
+    yield line("bytes", "dtype", "op", "blocks", "rows", "tile", heads)
+    yield line("---", "---", "---", "---", "---", "---", ["---"] * len(columns))
     for row in rows:
-        size, dtype, op, blocks, tile = row
+        size, dtype, op, *counts = row
         values = [cell(cells.get((row, column)), best, notes) for column in columns]
-        size, blocks, tile = svg_plot.human_size(size) if size else "none", str(blocks or "auto"), str(tile or "auto")
-        yield line(size, words(dtype), words(op), blocks, tile, values)
+        size = svg_plot.human_size(size) if size else "none"
+        yield line(size, words(dtype), words(op), *(str(count or "auto") for count in counts), values)
     if notes:
         yield ""
         yield from (f"{number}. {note}" for note, number in notes.items())
@@ -349,7 +351,7 @@ class OperationPlots:
     def __init__(self, operation, figures):
         self.operation = operation
         # One line per algorithm: with the tile that the operation chose.
-        self.figures = [figure for figure in figures if not figure.reason and figure.bytes and not figure.tile]
+        self.figures = [figure for figure in figures if not figure.reason and figure.bytes and not figure.rows and not figure.tile]
         self.styles = {line: style for style, line in enumerate(sorted(set(map(line_of, self.figures))))}
         self.several_dtypes = len({figure.dtype for figure in self.figures}) > 1
         self.several_ops = len({figure.op for figure in self.figures}) > 1

@@ -53,13 +53,22 @@ ColumnBuffers column_buffers(const Matrix<T>& out, const Matrix<const T>& in) {
           data_type_of<T>(),
           false};
 }
+
+/// Throws `invalid_argument` unless the matrix lies in its array of `size` elements, `first` behind
+/// its beginning.
+void require_matrix(const char* operation, const char* which, std::size_t size, std::size_t first,
+                    const ColumnsOf& matrix);
+
 template <class T>
-ColumnBuffers column_buffers(const SymmetricMatrix<T>& out, const SymmetricMatrix<T>& in) {
+ColumnBuffers column_buffers(const char* operation, const SymmetricMatrix<T>& out,
+                             const SymmetricMatrix<T>& in) {
   const auto view = [](const SymmetricMatrix<T>& matrix) {
     return Matrix<T>{matrix.array.data() + matrix.first, matrix.rows, matrix.columns, matrix.pitch};
   };
   ColumnBuffers buffers = column_buffers<T>(view(out), view(in));
   buffers.symmetric = true;
+  require_matrix(operation, "in", in.array.size(), in.first, buffers.in);
+  require_matrix(operation, "out", out.array.size(), out.first, buffers.out);
   return buffers;
 }
 
@@ -68,6 +77,9 @@ ColumnBuffers column_buffers(const SymmetricMatrix<T>& out, const SymmetricMatri
 /// out(row, s × in.columns + c) = in(row, c) of the member at place s, for every row, s, and c
 /// below `in.columns`: `out` has the rows of `in` and the columns of all members together. The same
 /// rows and columns on every member; pitches are each member's own.
+///
+///     // 4 rows, 256 columns from each of two members, in memory with room for 520 a row
+///     all_gather_columns(stream, team, Matrix<float>{out, 4, 512, 520}, {in, 4, 256, 256});
 ///
 /// `in` does not overlap `out`, or is this rank's columns of it. Knows push and pull. Otherwise as
 /// `all_gather`.
@@ -83,7 +95,8 @@ void all_gather_columns(StreamRef& stream, const Team& team, const Matrix<T>& ou
 template <Number T>
 void all_gather_columns(StreamRef& stream, const Team& team, const SymmetricMatrix<T>& out,
                         const SymmetricMatrix<T>& in, const AllGatherOptions& options = {}) {
-  detail::all_gather_columns(stream, team, detail::column_buffers(out, in), options);
+  detail::all_gather_columns(stream, team, detail::column_buffers("all_gather_columns", out, in),
+                             options);
   detail::retain_captured(stream, in.array, out.array);
 }
 
@@ -106,7 +119,8 @@ template <Number T>
 void reduce_scatter_columns(StreamRef& stream, const Team& team, const SymmetricMatrix<T>& out,
                             const SymmetricMatrix<T>& in,
                             const ReduceScatterOptions& options = {}) {
-  detail::reduce_scatter_columns(stream, team, detail::column_buffers(out, in), options);
+  detail::reduce_scatter_columns(
+      stream, team, detail::column_buffers("reduce_scatter_columns", out, in), options);
   detail::retain_captured(stream, in.array, out.array);
 }
 

@@ -77,8 +77,9 @@ std::size_t bytes_of(const char* operation, const detail::CollectiveBuffers& buf
 void detail::require_elements(const char* operation, const char* array, std::size_t size,
                               std::size_t count, int members) {
   if (size / static_cast<std::size_t>(members) < count)
-    throw refusal(operation, fmt::format("{} has {} elements; {} for each of {} members are needed",
-                                         array, size, count, members));
+    throw refusal(operation,
+                  fmt::format("{} has {} elements; {}{} are needed", array, size, count,
+                              members == 1 ? "" : fmt::format(" for each of {} members", members)));
 }
 
 void check_buffers(const char* operation, const Team& team,
@@ -104,12 +105,13 @@ Choice plan(const char* operation, const Team& team, bool symmetric, std::size_t
   if (wish.tile != 0 && wish.tile != 1 && wish.tile != 2 && wish.tile != 4)
     throw refusal(operation,
                   fmt::format("a tile of {} vectors per thread; expected 1, 2 or 4", wish.tile));
-  Choice choice = tuning_table().choose({.operation = operation,
-                                         .symmetric = symmetric,
-                                         .backend = name(state.core().backend().kind()),
-                                         .device = state.device(),
-                                         .members = team.size(),
-                                         .bytes = bytes});
+  Choice choice =
+      tuning_table().choose({.operation = wish.tuned_as.empty() ? operation : wish.tuned_as,
+                             .symmetric = symmetric,
+                             .backend = name(state.core().backend().kind()),
+                             .device = state.device(),
+                             .members = team.size(),
+                             .bytes = bytes});
   if (!wish.algorithm.empty()) choice.algorithm = wish.algorithm;
   choice.blocks =
       wish.blocks != 0

@@ -13,6 +13,7 @@ struct Wish {
   std::string_view algorithm = {};
   int blocks = 0;
   int tile = 0;
+  std::string_view tuned_as = {};  ///< the operation whose rows decide; empty: its own
 };
 
 /// A buffer as the operation reads or writes it.

@@ -109,7 +109,7 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
       return {Errc::mismatch,
               fmt::format("members' calls differ {}: {} is {} on rank {} and {} on rank {}", where,
                           term.name, value_text(term.is_text, record.detail), ranks[reporter],
-                          value_text(term.is_text, record.detail + 2), ranks[other]),
+                          value_text(term.is_text, record.detail + 3), ranks[other]),
               {ranks[reporter], ranks[other]}};
     }
     case FaultKind::parts_differ: {

@@ -71,6 +71,17 @@ TEST(BenchComparisons, FlagAPlantedRegression) {
   EXPECT_TRUE(comparison.is_worse());
 }
 
+TEST(BenchComparisons, ShowHowPlainCopiesChangedButDoNotJudgeThem) {
+  BenchFigure before = figure_of("put", 10);
+  before.contender = "memory_copy";
+  BenchFigure after = before;
+  after.median_us = 20;
+  const Comparison comparison = compare(run_of({before}), run_of({after}), 0.05);
+  EXPECT_EQ(comparison.pairs.at(0).change, Change::none);
+  EXPECT_NEAR(comparison.pairs.at(0).ratio, 2, 1e-9);
+  EXPECT_FALSE(comparison.is_worse());
+}
+
 TEST(BenchComparisons, MarkAnImprovementFaster) {
   const BenchRun before = run_of({figure_of("put", 22)});
   const BenchRun after = run_of({figure_of("put", 20)});
@@ -210,6 +221,7 @@ TEST(BenchComparisons, MatchFiguresByAllThatWasAskedFor) {
       [](BenchFigure& figure) { figure.ranks = 8; },
       [](BenchFigure& figure) { figure.bytes = 8192; },
       [](BenchFigure& figure) { figure.blocks = 2; },
+      [](BenchFigure& figure) { figure.rows = 5; },
       [](BenchFigure& figure) { figure.tile = 2; },
   };
   const BenchFigure before = figure_of("put", 10);

@@ -25,6 +25,7 @@ BenchFigure measured_figure() {
   figure.ranks = 4;
   figure.bytes = 4096;
   figure.blocks = 16;
+  figure.rows = 5;
   figure.tile = 2;
   figure.samples = 15;
   figure.calls = 100;
@@ -131,6 +132,7 @@ void expect_same(const BenchFigure& left, const BenchFigure& right) {
   EXPECT_EQ(left.ranks, right.ranks);
   EXPECT_EQ(left.bytes, right.bytes);
   EXPECT_EQ(left.blocks, right.blocks);
+  EXPECT_EQ(left.rows, right.rows);
   EXPECT_EQ(left.tile, right.tile);
   EXPECT_EQ(left.skipped, right.skipped);
   EXPECT_EQ(left.failed, right.failed);
@@ -182,7 +184,7 @@ TEST(BenchFiles, HoldTheFieldsOfTheManual) {
       "samples calls median_us p10_us p90_us algorithm_gbps bus_gbps copy_share ";
   EXPECT_EQ(
       fields(json["figures"][0]),
-      "operation contender algorithm dtype op memory mode ranks bytes blocks tile " + numbers);
+      "operation contender algorithm dtype op memory mode ranks bytes blocks rows tile " + numbers);
   EXPECT_EQ(fields(json["figures"][1]), identity + numbers);
   EXPECT_EQ(fields(json["figures"][2]), identity + "skipped ");
   EXPECT_EQ(fields(json["figures"][3]), identity + "failed ");
@@ -204,6 +206,7 @@ TEST(BenchFiles, MayLackWhatOlderOnesDidNotHave) {
               json.erase("versions");
               json["figures"][0].erase("op");
               json["figures"][0].erase("memory");
+              json["figures"][0].erase("rows");
               json["figures"][0].erase("tile");
             }),
             "none");
@@ -255,7 +258,7 @@ TEST(BenchFiles, AreRefusedWithoutAField) {
     EXPECT_EQ(refusal_without(Json::json_pointer("/machine"), field),
               "invalid_argument: f.json: machine has no field '" + field + "'");
   for (const auto& [field, value] : whole["figures"][0].items()) {
-    if (field == "op" || field == "memory" || field == "tile") continue;
+    if (field == "op" || field == "memory" || field == "rows" || field == "tile") continue;
     EXPECT_EQ(refusal_without(Json::json_pointer("/figures/0"), field),
               std::string("invalid_argument: f.json: figure 1") +
                   (field == "operation" ? "" : " (all_reduce)") + " has no field '" + field + "'");
@@ -347,13 +350,13 @@ TEST(BenchFiles, ThatCannotBeReadAreErrorsOfTheSystem) {
 TEST(BenchFigures, AreCommaSeparatedForPrograms) {
   EXPECT_EQ(
       as_csv(whole_run()),
-      "operation,contender,algorithm,dtype,op,memory,mode,ranks,bytes,blocks,tile,skipped,"
+      "operation,contender,algorithm,dtype,op,memory,mode,ranks,bytes,blocks,rows,tile,skipped,"
       "failed,samples,calls,median_us,p10_us,p90_us,algorithm_gbps,bus_gbps,copy_share\n"
-      "all_reduce,iridium,two_shot,bf16,max,symmetric,eager,4,4096,16,2,,,15,100,"
+      "all_reduce,iridium,two_shot,bf16,max,symmetric,eager,4,4096,16,5,2,,,15,100,"
       "0.3333333333333333,0.25,0.5,12.288,18.432,0.875\n"
-      "barrier,iridium,,,,,graph,2,0,0,0,,,9,10,2.5,2.25,3,0,0,0\n"
-      "all_reduce,torch,,,,,graph,4,1536,0,0,torch is not installed,,,,,,,,,\n"
-      "all_gather,iridium,,,,,graph,4,3221225472,0,0,,\"element 3 is 5,\nnot \"\"7\"\"\",,,,,,"
+      "barrier,iridium,,,,,graph,2,0,0,0,0,,,9,10,2.5,2.25,3,0,0,0\n"
+      "all_reduce,torch,,,,,graph,4,1536,0,0,0,torch is not installed,,,,,,,,,\n"
+      "all_gather,iridium,,,,,graph,4,3221225472,0,0,0,,\"element 3 is 5,\nnot \"\"7\"\"\",,,,,,"
       ",,\n");
 }
 
@@ -377,16 +380,21 @@ TEST(BenchFigures, AreTablesForPeople) {
   run.complete = false;
   EXPECT_EQ(
       as_table(run),
-      "operation   contender  algorithm  dtype  op   memory     blocks  tile  ranks  bytes    "
+      "operation   contender  algorithm  dtype  op   memory     blocks  rows  tile  ranks  bytes   "
+      " "
       "mode   median us  10 %   90 %   GB/s   bus GB/s  copy share  remark\n"
-      "all_reduce  iridium    two_shot   bf16   max  symmetric  16      2     4      4 KiB    "
+      "all_reduce  iridium    two_shot   bf16   max  symmetric  16      5     2     4      4 KiB   "
+      " "
       "eager  0.333      0.250  0.500  12.29  18.43     88 %\n"
-      "barrier     iridium                                                    2               "
+      "barrier     iridium                                                          2              "
+      " "
       "graph  2.500      2.250  3.000\n"
-      "all_reduce  torch                                                      4      1.5 KiB  "
+      "all_reduce  torch                                                            4      1.5 KiB "
+      " "
       "graph                                                        skipped: torch is not "
       "installed\n"
-      "all_gather  iridium                                                    4      3 GiB    "
+      "all_gather  iridium                                                          4      3 GiB   "
+      " "
       "graph                                                        failed: element 3 is 5, not "
       "\"7\"\n"
       "\n"

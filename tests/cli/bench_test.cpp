@@ -378,7 +378,7 @@ TEST(BenchCommandLine, TakesSettingsBesideOptionsOfTheirOwn) {
 TEST(BenchCommandLine, RefusesBadInput) {
   const auto expect_refused = [](const Words& arguments, const std::string& reason) {
     const CommandResult result = run_command(arguments);
-    EXPECT_NE(result.status, 0);
+    EXPECT_EQ(result.status, 2) << reason;
     EXPECT_NE(result.error.find(reason), std::string::npos) << result.error;
   };
   expect_refused({"bench", "-n", "2"}, "no operation is given; there are ");
@@ -389,11 +389,20 @@ TEST(BenchCommandLine, RefusesBadInput) {
   expect_refused({"bench", "put", "-n", "2", "--bytes", "64K:4K"}, "ends before it begins");
   expect_refused({"bench", "put", "-n", "2", "--bytes", ""}, "is not a size");
   expect_refused({"bench", "put", "-n", "2", "--baseline", "copy"}, "there is no baseline 'copy'");
-  expect_refused({"bench", "put", "-n", "2", "--out", "/nowhere/f.json"},
-                 "cannot write to /nowhere/f.json");
   expect_refused({"bench", "put", "-n", "2", "--samples", "3"}, "--samples");
   expect_refused({"bench", "put", "-n", "2", "--dtype", "float"},
                  "--set dtype: none of the operations has such a parameter");
+  expect_refused({"bench", "all_reduce", "-n", "2", "--dtype", "float"}, "'float'");
+  expect_refused({"bench", "all_reduce", "-n", "2", "--op", "sun"}, "'sun'");
+  expect_refused({"bench", "all_reduce", "-n", "2", "--memory", "plane"},
+                 "there is no memory 'plane'; did you mean plain?");
+  expect_refused({"bench", "all_reduce", "put", "-n", "2", "--algorithm", "ring,rnig"},
+                 "there is no algorithm 'rnig'; did you mean ring?");
+  const CommandResult unwritable =
+      run_command({"bench", "put", "-n", "2", "--out", "/nowhere/f.json"});
+  EXPECT_EQ(unwritable.status, 1);
+  EXPECT_NE(unwritable.error.find("cannot write to /nowhere/f.json"), std::string::npos)
+      << unwritable.error;
 }
 
 TEST(BenchCommandLine, KeepsWhatWasMeasuredWhenItIsInterrupted) {

@@ -82,6 +82,17 @@ TEST(SignalSource, RestoresMaskAndDispositions) {
   }));
 }
 
+TEST(SignalSource, GivesRanksTheirSignalsAlsoInsideOfAnother) {
+  EXPECT_TRUE(holds_in_child([] {
+    const SignalSource outer;
+    const SignalSource inner;
+    inner.restore();
+    sigset_t mask;
+    ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+    return ::sigismember(&mask, SIGTERM) == 0 && ::sigismember(&mask, SIGINT) == 0;
+  }));
+}
+
 TEST(IsTerminating, HoldsForTheSignalsThatEndAJob) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) EXPECT_TRUE(is_terminating(signal));
   for (const int signal : {SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD})

@@ -161,7 +161,7 @@ void meet_differences(const Job& job, bool captured) {
     const Error error = require_error(Errc::mismatch, {}, [&] { team.check(); });
     const std::string message = error.what();
     for (const std::string& word : difference.words)
-      require(message.find(word) != std::string::npos, message + "\nlacks " + word);
+      require(message.find(word) != std::string::npos, fmt::format("{}\nlacks {}", message, word));
     require(error.ranks().size() == 2 && std::ranges::count(error.ranks(), last) == 1,
             message + ": names one of the others, and the last");
     require(memory.read(out) == before, message + ": nothing has moved");

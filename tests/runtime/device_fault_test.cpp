@@ -148,7 +148,7 @@ TEST(DeviceFaults, NameWhatMembersCallsDifferInAndBothSides) {
   record.expected = static_cast<std::uint32_t>(CallTerm::count);
   std::ranges::fill(record.detail, 0);
   record.detail[0] = 1201;
-  record.detail[2] = 1203;
+  record.detail[3] = 1203;
   Fault fault = describe(record);
   EXPECT_EQ(fault.code, Errc::mismatch);
   EXPECT_EQ(fault.ranks, (std::vector<int>{2, 7}));
@@ -156,11 +156,11 @@ TEST(DeviceFaults, NameWhatMembersCallsDifferInAndBothSides) {
 
   record.expected = static_cast<std::uint32_t>(CallTerm::operation);
   put_text(record.detail, "reduce_scatter");
-  std::ranges::fill(record.detail + 2, record.detail + 4, 0);
+  std::ranges::fill(record.detail + 3, record.detail + 6, 0);
   expect_words(describe(record), {"the operation is reduce_scatter on rank 2 and none on rank 7"});
-  // Sixteen letters, without an end.
-  put_text(record.detail + 2, "0123456789abcdef");
-  expect_words(describe(record), {"and 0123456789abcdef on rank 7"});
+  // Without an end.
+  put_text(record.detail + 3, "0123456789abcdef01234567");
+  expect_words(describe(record), {"and 0123456789abcdef01234567 on rank 7"});
 }
 
 TEST(DeviceFaults, NameEveryTermOfACall) {

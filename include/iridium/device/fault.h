@@ -148,12 +148,20 @@ struct CallFailure {
   int only = -1;                     ///< the one member that was waited for, or -1: all others
 };
 
+/// The lane's count of steps, for the records of waits outside of calls.
+template <int Threads>
+IR_DEVICE std::uint32_t step_of(BlockOf<Threads> block, const Lane& lane) {
+  return static_cast<std::uint32_t>(
+      target::load<Order::relaxed, Scope::device>(block.seat(), &lane.state()->calls) >> 32);
+}
+
 /// `explain` for calls through a lane.
 template <int Threads>
 IR_COLD IR_DEVICE void explain_call(BlockOf<Threads> block, const Lane& lane, CallFailure failure) {
   FaultRecord fault = {};
   fault.kind = failure.kind;
-  fault.step = failure.step;
+  // Who finds another call on the lane has not got a step.
+  fault.step = failure.kind == FaultKind::lane_busy ? step_of(block, lane) : failure.step;
   fault.expected = failure.expected;
   fault.seen = failure.seen;
   explain(block, lane, fault, [&](int place, std::uint32_t& seen) {
@@ -169,13 +177,6 @@ IR_COLD IR_DEVICE void explain_call(BlockOf<Threads> block, const Lane& lane, Ca
         block.seat(), reinterpret_cast<const std::uint32_t*>(flag));
     return !has_reached(seen, failure.expected);
   });
-}
-
-/// The lane's count of steps, for the records of waits outside of calls.
-template <int Threads>
-IR_DEVICE std::uint32_t step_of(BlockOf<Threads> block, const Lane& lane) {
-  return static_cast<std::uint32_t>(
-      target::load<Order::relaxed, Scope::device>(block.seat(), &lane.state()->calls) >> 32);
 }
 
 }  // namespace detail

@@ -40,7 +40,7 @@ struct FaultRecord {
   std::uint32_t expected = 0;  ///< value of the first missing flag
   std::uint32_t seen = 0;
   std::uint64_t missing = 0;  ///< a bit per place
-  std::uint64_t detail[4] = {};
+  std::uint64_t detail[6] = {};
   OperationName operation;
 };
 
@@ -64,10 +64,12 @@ enum class CallTerm : std::uint32_t {
 };
 inline constexpr int call_term_count = 15;
 
-/// A term's value: up to 15 letters, or a number in the first word. Zeros: there is none.
+/// A term's value: letters, as many as an `OperationName` has, or a number in the first word.
+/// Zeros: there is none.
 struct CallValue {
-  std::uint64_t words[2] = {};
+  std::uint64_t words[3] = {};
 };
+static_assert(sizeof(CallValue) == sizeof(OperationName));
 
 /// A collective's call as checked mode knows it.
 struct CallRecord {

@@ -35,12 +35,12 @@ struct CallCheck {
       IR_ROLLED for (std::uint32_t term = 0; term < call_term_count; ++term) {
         const std::uint64_t* const own = told.terms[term].words;
         const std::uint64_t* const other = theirs.terms[term].words;
-        if (own[0] == other[0] && own[1] == other[1]) continue;
+        if (own[0] == other[0] && own[1] == other[1] && own[2] == other[2]) continue;
         fault.kind = FaultKind::calls_differ;
         fault.expected = term;
-        IR_ROLLED for (int i = 0; i < 2; ++i) {
+        IR_ROLLED for (int i = 0; i < 3; ++i) {
           fault.detail[i] = own[i];
-          fault.detail[2 + i] = other[i];
+          fault.detail[3 + i] = other[i];
         }
         detail::raise(block, lane, fault);
         return false;

@@ -16,7 +16,7 @@ CallValue text(std::string_view letters) {
   return value;
 }
 CallValue number(std::size_t value) {
-  return {{value, 0}};
+  return {{value, 0, 0}};
 }
 
 bool is_checked(const Team& team) {

@@ -100,9 +100,23 @@ void refuse_packets(const char* operation, Algorithm algorithm) {
 
 }  // namespace
 
+void detail::require_matrix(const char* operation, const char* which, std::size_t size,
+                            std::size_t first, const ColumnsOf& matrix) {
+  // Others refuse what does not fit 64 bits.
+  if (matrix.rows == 0 || matrix.columns == 0 || matrix.pitch > ~std::size_t{0} / matrix.rows)
+    return;
+  const std::size_t needed = (matrix.rows - 1) * matrix.pitch + matrix.columns;
+  if (first <= size && size - first >= needed) return;
+  throw refusal(
+      operation,
+      fmt::format("{} with {} rows, {} columns, a pitch of {} and its first element at {} "
+                  "needs {} elements from there on; its array has {}",
+                  which, matrix.rows, matrix.columns, matrix.pitch, first, needed, size));
+}
+
 void detail::all_gather_columns(StreamRef& stream, const Team& team, const ColumnBuffers& buffers,
                                 const AllGatherOptions& options) {
-  constexpr const char* operation = "all_gather";
+  constexpr const char* operation = "all_gather_columns";
   Access::team(team)->require_member(operation);
   check_shapes(operation, "in", buffers.in, "out", buffers.out, team.size());
   const std::size_t part_bytes = buffers.in.columns * size_of(buffers.type);
@@ -113,7 +127,8 @@ void detail::all_gather_columns(StreamRef& stream, const Team& team, const Colum
                        buffers.out.rows * buffers.out.columns * size_of(buffers.type),
                        {.algorithm = is_automatic ? "" : name(options.algorithm),
                         .blocks = options.blocks,
-                        .tile = options.tile});
+                        .tile = options.tile,
+                        .tuned_as = "all_gather"});
   if (choice.algorithm == name(AllGatherAlgorithm::packet))
     choice.algorithm = name(AllGatherAlgorithm::pull);
   const AllGatherAlgorithm algorithm = parse_all_gather_algorithm(choice.algorithm);
@@ -127,15 +142,16 @@ void detail::all_gather_columns(StreamRef& stream, const Team& team, const Colum
 void detail::reduce_scatter_columns(StreamRef& stream, const Team& team,
                                     const ColumnBuffers& buffers,
                                     const ReduceScatterOptions& options) {
-  constexpr const char* operation = "reduce_scatter";
+  constexpr const char* operation = "reduce_scatter_columns";
   Access::team(team)->require_member(operation);
   check_shapes(operation, "out", buffers.out, "in", buffers.in, team.size());
   const std::size_t part_bytes = buffers.out.columns * size_of(buffers.type);
   check_matrices(operation, team, buffers, static_cast<std::ptrdiff_t>(part_bytes) * team.rank());
   refuse_packets(operation, options.algorithm);
-  Choice choice = plan(operation, team, buffers.symmetric,
-                       buffers.in.rows * buffers.in.columns * size_of(buffers.type),
-                       {.blocks = options.blocks, .tile = options.tile});
+  Choice choice =
+      plan(operation, team, buffers.symmetric,
+           buffers.in.rows * buffers.in.columns * size_of(buffers.type),
+           {.blocks = options.blocks, .tile = options.tile, .tuned_as = "reduce_scatter"});
   choice.algorithm = name(ReduceScatterAlgorithm::pull);
   const ColumnCall columns =
       column_call(stream, team, operation, buffers, buffers.out.columns, options.op, choice);
