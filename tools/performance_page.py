@@ -65,7 +65,7 @@ class Figure:
 
     @property
     def identity(self):
-        return dataclasses.astuple(self)[:11]
+        return dataclasses.astuple(self)[:12]
 
 
 @dataclasses.dataclass(frozen=True)

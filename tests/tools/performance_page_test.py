@@ -150,6 +150,12 @@ class Tables(PageTest):
         self.assertIn("| 1 MiB | float32 | 8 | 4.00 / 262 |\n", text)
         self.assertNotIn("**", text)
 
+    def test_matrices_rows_are_rows(self):
+        text = self.text_of(figure(4, rows=7), figure(3), figure(5, rows=100))
+        self.assertIn("| bytes | rows | 2 ranks, iridium |\n| --- | --- | --- |\n", text)
+        for row in ("| auto |", "| 7 |", "| 100 |"):
+            self.assertIn(row, text)
+
     def test_tiles_are_rows(self):
         text = self.text_of(figure(4, tile=2), figure(3), figure(5, tile=4, blocks=8))
         self.assertIn("| bytes | blocks | tile | 2 ranks, iridium |\n| --- | --- | --- | --- |\n", text)
