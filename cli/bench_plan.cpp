@@ -121,6 +121,11 @@ std::vector<std::string> values_of(const Operation& operation, const std::string
   if (parameter == nullptr) return {""};
   const Parameter* given = find_parameter(settings, name);
   std::vector<std::string> values = given != nullptr ? given->values : std::vector<std::string>();
+  // Those of other operations in the same run.
+  if (name == "algorithm")
+    std::erase_if(values, [&](const std::string& value) {
+      return std::ranges::find(parameter->values, value) == parameter->values.end();
+    });
   // Plain copies choose nothing.
   if (std::ranges::find(parameter->values, automatic) == parameter->values.end())
     std::erase(values, automatic);

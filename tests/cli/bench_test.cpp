@@ -116,6 +116,23 @@ TEST(BenchPlan, HasAHeatPerTypeAndReduction) {
   EXPECT_EQ(seen, (std::vector<std::string>{"bf16 sum", "bf16 max", "fp32 sum", "fp32 max"}));
 }
 
+TEST(BenchPlan, GivesOperationsTheirOwnAlgorithms) {
+  BenchCommand command = command_for({"collective", "other"});
+  command.bytes = "1K";
+  command.settings = {"algorithm=ring,push"};
+  Operation other = described_collective();
+  other.name = "other";
+  for (Parameter& parameter : other.parameters)
+    if (parameter.name == "algorithm") parameter.values = {"automatic", "push"};
+  const std::vector<Operation> known = {described_collective(), other};
+  std::vector<std::string> seen;
+  for (const BenchHeat& heat : plan(command, known))
+    for (const BenchHeat::Entry& entry : heat.entries)
+      if (entry.contender == "iridium")
+        seen.push_back(heat.operation + " " + entry.arguments.at("algorithm"));
+  EXPECT_EQ(seen, (std::vector<std::string>{"collective ring", "other push"}));
+}
+
 TEST(BenchPlan, LeavesToTheOperationWhatIsAutomatic) {
   BenchCommand command = command_for({"collective"});
   command.bytes = "1K";
