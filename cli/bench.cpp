@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -17,7 +16,6 @@
 #include "cli/output_file.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"
-#include "iridium/version.h"
 
 namespace iridium::cli {
 namespace {
@@ -46,11 +44,7 @@ int measure(const BenchCommand& command) {
   std::optional<OutputFile> file;
   if (!command.out.empty()) file.emplace(command.out);
 
-  BenchRun run;
-  run.version = version();
-  run.commit = commit();
-  run.command = command.text;
-  run.machine = this_machine();
+  BenchRun run = begin_run(command.text);
   const BenchTask task = {command, heats};
   const int status = run_bench_jobs({&task, 1}, ranks, run).status;
 
@@ -62,9 +56,7 @@ int measure(const BenchCommand& command) {
   }
   print(text_of(run, command.format));
   if (problem) std::rethrow_exception(problem);
-  const bool has_failed =
-      std::ranges::any_of(run.figures, [](const BenchFigure& one) { return !one.failed.empty(); });
-  return status == 0 && has_failed ? 1 : status;
+  return status == 0 && run.has_failed() ? 1 : status;
 }
 
 }  // namespace

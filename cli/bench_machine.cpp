@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "iridium/version.h"
+
 namespace iridium::cli {
 namespace {
 
@@ -85,8 +87,13 @@ std::size_t memory_for_rank(const std::string& backend, int ranks) {
   return info->devices[0].memory_bytes / sharing / 2;
 }
 
-std::string commit() {
-  return IRIDIUM_COMMIT;
+BenchRun begin_run(const std::string& command) {
+  BenchRun run;
+  run.version = version();
+  run.commit = IRIDIUM_COMMIT;
+  run.command = command;
+  run.machine = this_machine();
+  return run;
 }
 
 }  // namespace iridium::cli

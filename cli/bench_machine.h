@@ -26,7 +26,7 @@ std::string machine_text(const BenchMachine& machine);
 /// its share, since peers and checks need some too. `backend` is as in `backend_for`.
 std::size_t memory_for_rank(const std::string& backend, int ranks);
 
-/// The commit this program was built from, or nothing.
-std::string commit();
+/// A run of this program on this machine, still without figures.
+BenchRun begin_run(const std::string& command);
 
 }  // namespace iridium::cli

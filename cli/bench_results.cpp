@@ -330,6 +330,10 @@ std::string summary(const BenchRun& run) {
 
 }  // namespace
 
+bool BenchRun::has_failed() const {
+  return std::ranges::any_of(figures, [](const BenchFigure& one) { return !one.failed.empty(); });
+}
+
 std::string as_json(const BenchRun& run) {
   Json json = {{"schema", schema},         {"kind", kind},
                {"version", run.version},   {"commit", run.commit},

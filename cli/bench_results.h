@@ -63,6 +63,9 @@ struct BenchRun {
   std::map<std::string, Versions> versions = {};  ///< of peers, by contender
   bool complete = false;                          ///< nothing was cut short
   std::vector<BenchFigure> figures;
+
+  /// Whether a figure's result was wrong, or its ranks died.
+  bool has_failed() const;
 };
 
 /// The file's text.

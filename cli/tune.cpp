@@ -21,7 +21,6 @@
 #include "iridium/errors.h"
 #include "iridium/numbers.h"
 #include "iridium/operations.h"
-#include "iridium/version.h"
 
 namespace iridium::cli {
 namespace {
@@ -279,9 +278,7 @@ int report(const BenchRun& run, const TunedDevice& device, const std::optional<O
     std::cerr << summary_text(rows);
     print(table);
   }
-  const bool has_failed =
-      std::ranges::any_of(run.figures, [](const BenchFigure& one) { return !one.failed.empty(); });
-  return has_failed ? 1 : 0;
+  return run.has_failed() ? 1 : 0;
 }
 
 }  // namespace
@@ -367,11 +364,7 @@ int tune(TuneCommand command) {
   std::optional<OutputFile> file;
   if (!command.out.empty()) file.emplace(command.out);
 
-  BenchRun run;
-  run.version = version();
-  run.commit = commit();
-  run.command = command.text;
-  run.machine = this_machine();
+  BenchRun run = begin_run(command.text);
   const BenchJobEnd end =
       run_bench_jobs(tasks, parse_numbers("-n", command.ranks, 2, max_ranks), run);
   if (end.was_interrupted) {

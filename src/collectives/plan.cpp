@@ -9,11 +9,12 @@
 #include "base/text.h"
 
 namespace iridium {
-namespace {
 
 Error refusal(const char* operation, const std::string& reason) {
   return {Errc::invalid_argument, fmt::format("{}: {}", operation, reason)};
 }
+
+namespace {
 
 void check_address(const char* operation, const char* array, const void* address, std::size_t bytes,
                    std::size_t alignment) {

@@ -1,12 +1,16 @@
 // From a collective's arguments to a checked call. Pure but for the tuning table.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "collectives/call.h"
 
 namespace iridium {
+
+/// What a collective throws for arguments that cannot be.
+Error refusal(const char* operation, const std::string& reason);
 
 /// What the caller asked for; empty or 0 where the table decides.
 struct Wish {

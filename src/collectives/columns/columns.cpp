@@ -15,10 +15,6 @@ namespace {
 using detail::ColumnBuffers;
 using detail::ColumnsOf;
 
-Error refusal(const char* operation, const std::string& reason) {
-  return {Errc::invalid_argument, fmt::format("{}: {}", operation, reason)};
-}
-
 /// The bytes from a matrix's first element to behind its last.
 std::size_t span_bytes(const char* operation, const char* which, const ColumnsOf& matrix,
                        DataType type) {
