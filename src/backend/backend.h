@@ -150,6 +150,8 @@ class Backend {
   /// Zeroed memory that the host and kernels of this rank reach at the same address.
   virtual std::shared_ptr<void> allocate_host_visible(std::size_t bytes) = 0;
 
+  /// Whether all ranks' segments and kernels are on this rank's device. The same on every rank.
+  virtual bool has_all_ranks() const = 0;
   /// The largest grid of an ordinary kernel whose blocks may wait for each other, when every rank
   /// on the device has as many on each of several lanes.
   virtual int max_blocks() const = 0;

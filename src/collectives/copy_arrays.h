@@ -3,9 +3,108 @@
 
 #include <cstddef>
 
+#include "collectives/vector_queue.h"
 #include "iridium/device/copy.h"
 
 namespace iridium {
+
+/// What one of many copies reads.
+template <class T>
+struct ArraySource {
+  const T* from;
+  std::size_t count;
+};
+
+/// Copies of several arrays at once: block-collective. On a GPU every array has warps of its own,
+/// so that many short copies take no longer than one; and looking up addresses, reading and writing
+/// are steps of their own, for what has to be waited for between them.
+///
+///     ArrayCopies<T, Threads> copies(block, arrays);
+///     copies.prepare(source_of);          // source_of(i): an `ArraySource`, for i below `arrays`
+///     copies.start();                     // the first vectors are on their way
+///     copies.finish(source_of, target_of);
+template <class T, int Threads>
+class ArrayCopies {
+ public:
+  IR_DEVICE ArrayCopies(BlockOf<Threads> block, int arrays)
+      : block_(block), arrays_(arrays), queue_(block) {
+    if constexpr (target::loads_in_flight > 1) {
+      constexpr int warp = 32;
+      constexpr int warps = Threads / warp;
+      const int each = arrays < warps ? warps / (arrays > 0 ? arrays : 1) : 1;
+      const int mine = block.thread() / warp / each;
+      groups_ = warps / each;
+      threads_ = static_cast<std::size_t>(each * warp);
+      thread_ = static_cast<std::size_t>(block.thread() - mine * each * warp);
+      mine_ = mine;
+    }
+  }
+
+  template <class SourceOf>
+  IR_DEVICE void prepare(SourceOf source_of) {
+    if constexpr (target::loads_in_flight > 1)
+      if (mine_ < arrays_) source_ = source_of(mine_);
+  }
+  IR_DEVICE void start() {
+    if constexpr (target::loads_in_flight > 1) {
+      whole_ = target::allows_vectors(source_.from) ? source_.count - source_.count % chunk : 0;
+      ahead_ = thread_ * chunk;
+      IR_ROLLED for (int i = 0; i < queue_.depth; ++i) push();
+    }
+  }
+  template <class SourceOf, class TargetOf>
+  IR_DEVICE void finish(SourceOf source_of, TargetOf target_of) {
+    target::point(block_.seat());
+    if constexpr (target::loads_in_flight == 1) {
+      for (int i = 0; i < arrays_; ++i) {
+        const ArraySource<T> source = source_of(i);
+        copy(block_, target_of(i), source.from, source.count);
+      }
+    } else {
+      IR_ROLLED for (int i = mine_; i < arrays_;) {
+        write(target_of(i));
+        i += groups_;
+        if (i >= arrays_) break;
+        source_ = source_of(i);
+        start();
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t chunk = vector_elements<T>;
+
+  IR_DEVICE void push() {
+    queue_.push(source_.from + ahead_, ahead_ < whole_);
+    ahead_ += threads_ * chunk;
+  }
+  IR_DEVICE void write(T* to) {
+    const bool vectors = target::allows_vectors(to);
+    IR_ROLLED for (std::size_t at = thread_ * chunk; at < whole_; at += threads_ * chunk) {
+      const T* const vector = queue_.front();
+      if (vectors) {
+        target::store_vector<Cache::normal>(to + at, vector);
+      } else {
+        IR_ROLLED for (std::size_t i = 0; i < chunk; ++i) to[at + i] = vector[i];
+      }
+      push();
+    }
+    IR_ROLLED for (std::size_t at = whole_ + thread_; at < source_.count; at += threads_) {
+      to[at] = source_.from[at];
+    }
+  }
+
+  BlockOf<Threads> block_;
+  int arrays_;
+  VectorQueue<T, max_queued_vectors, Threads> queue_;
+  int groups_ = 1;           ///< of threads, each with an array at a time
+  int mine_ = 0;             ///< this thread's group, and its first array
+  std::size_t threads_ = 1;  ///< of a group
+  std::size_t thread_ = 0;   ///< in it
+  ArraySource<T> source_ = {};
+  std::size_t whole_ = 0;  ///< elements that go in vectors
+  std::size_t ahead_ = 0;  ///< the next to ask for
+};
 
 /// One of many copies.
 template <class T>
@@ -15,57 +114,17 @@ struct ArrayCopy {
   std::size_t count;
 };
 
-namespace detail {
-
-/// The share of thread `thread` of `threads` in a copy.
-template <class T>
-IR_DEVICE void copy_share(const ArrayCopy<T>& array, std::size_t thread, std::size_t threads) {
-  constexpr int batch = target::loads_in_flight;
-  constexpr std::size_t chunk = vector_elements<T>;
-  const bool vectors = target::allows_vectors(array.to) && target::allows_vectors(array.from);
-  const std::size_t whole = vectors ? array.count - array.count % chunk : 0;
-  const std::size_t step = threads * chunk;
-  IR_ROLLED for (std::size_t at = thread * chunk; at < whole; at += batch * step) {
-    alignas(16) T held[batch][chunk];
-    for (int i = 0; i < batch; ++i)
-      if (at + static_cast<std::size_t>(i) * step < whole)
-        target::load_vector<Cache::normal>(held[i],
-                                           array.from + at + static_cast<std::size_t>(i) * step);
-    for (int i = 0; i < batch; ++i)
-      if (at + static_cast<std::size_t>(i) * step < whole)
-        target::store_vector<Cache::normal>(array.to + at + static_cast<std::size_t>(i) * step,
-                                            held[i]);
-  }
-  IR_ROLLED for (std::size_t at = whole + thread; at < array.count; at += threads) {
-    array.to[at] = array.from[at];
-  }
-}
-
-}  // namespace detail
-
-/// Does copy_of(i), for i below `arrays`. Block-collective. On a GPU every array has warps of its
-/// own, so that many short copies take no longer than one.
+/// Does copy_of(i), for i below `arrays`, all at once. Block-collective.
 template <class T, int Threads, class CopyOf>
 IR_DEVICE void copy_arrays(BlockOf<Threads> block, int arrays, CopyOf copy_of) {
-  target::point(block.seat());
-  if constexpr (target::loads_in_flight == 1) {
-    for (int i = 0; i < arrays; ++i) {
-      const ArrayCopy<T> array = copy_of(i);
-      copy(block, array.to, array.from, array.count);
-    }
-  } else {
-    constexpr int warp = 32;
-    constexpr int warps = Threads / warp;
-    const int groups = arrays < warps ? arrays : warps;
-    if (groups == 0) return;
-    const int threads = warps / groups * warp;
-    const int group = block.thread() / threads;
-    if (group >= groups) return;
-    IR_ROLLED for (int i = group; i < arrays; i += groups) {
-      detail::copy_share(copy_of(i), static_cast<std::size_t>(block.thread() - group * threads),
-                         static_cast<std::size_t>(threads));
-    }
-  }
+  ArrayCopies<T, Threads> copies(block, arrays);
+  const auto source_of = [&](int i) {
+    const ArrayCopy<T> array = copy_of(i);
+    return ArraySource<T>{array.from, array.count};
+  };
+  copies.prepare(source_of);
+  copies.start();
+  copies.finish(source_of, [&](int i) { return copy_of(i).to; });
 }
 
 }  // namespace iridium

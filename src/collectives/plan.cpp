@@ -57,10 +57,7 @@ std::size_t divided(std::size_t a, std::size_t b) {
 }  // namespace
 
 int useful_blocks(std::size_t bytes, std::string_view algorithm) {
-  constexpr std::size_t packet_threads = Block::gpu_threads;
-  constexpr std::size_t moving_threads = MovingBlock::gpu_threads;
-  const std::size_t least =
-      algorithm.starts_with("packet") ? packet_threads * 8 : moving_threads * 16;
+  const std::size_t least = Block::gpu_threads * (algorithm.starts_with("packet") ? 8 : 16);
   return static_cast<int>(std::clamp<std::size_t>((bytes + least - 1) / least, 1, 1024));
 }
 

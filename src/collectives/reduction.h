@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectives/vector_queue.h"
+#include "iridium/device/peers.h"
 #include "iridium/device/tile.h"
 #include "iridium/numbers.h"
 
@@ -105,45 +107,54 @@ struct Reduction {
   Target target;
 };
 
-/// A GPU thread's share of the whole vectors: `Vectors` of them at a time, from as many members as
-/// it can have loads on their way. Returns where they end.
-template <int Vectors, class T, int Threads, class Source, class Target>
-IR_DEVICE std::size_t reduce_vectors(BlockOf<Threads> block,
-                                     const Reduction<T, Source, Target>& work) {
+struct SourceMemory {};
+struct TargetMemory {};
+
+/// Looked up once by the block: where the arrays are that all its threads go through.
+template <class T>
+struct ReductionTable {
+  const T** sources;
+  T** targets;
+
+  IR_DEVICE ReductionTable()
+      : sources(target::block_memory<SourceMemory, const T*, max_team_size>()),
+        targets(target::block_memory<TargetMemory, T*, max_team_size>()) {}
+};
+
+/// A GPU thread's share of the `whole` elements that are in whole vectors, of which it has `Depth`
+/// on their way.
+template <int Depth, class T, int Threads, class Combine>
+IR_DEVICE void reduce_vectors(BlockOf<Threads> block, const ReductionTable<T>& table, ReduceOp op,
+                              std::size_t whole, int members, int targets, Combine combine) {
   constexpr std::size_t chunk = vector_elements<T>;
   constexpr std::size_t step = Threads * chunk;
-  constexpr int batch = target::loads_in_flight > Vectors ? target::loads_in_flight / Vectors : 1;
-  const std::size_t whole = work.count - work.count % chunk;
-  const Finish<Accumulator<T>> finish(work.op, work.members);
-  IR_ROLLED for (std::size_t at = static_cast<std::size_t>(block.thread()) * chunk; at < whole;
-                 at += Vectors * step) {
-    Accumulator<T> totals[Vectors * chunk];
-    IR_ROLLED for (int place = 0; place < work.members; place += batch) {
-      alignas(16) T parts[batch][Vectors * chunk];
-      for (int i = 0; i < batch; ++i) {
-        if (place + i >= work.members) break;
-        const T* const from = work.source(place + i) + at;
-        for (std::size_t v = 0; v < Vectors; ++v)
-          if (at + v * step < whole)
-            target::load_vector<Cache::normal>(parts[i] + v * chunk, from + v * step);
-      }
-      with_combine(work.op, [&](auto combine) {
-        for (int i = 0; i < batch; ++i) {
-          if (place + i >= work.members) break;
-          accumulate<Vectors * chunk>(totals, parts[i], place + i == 0, combine);
-        }
-      });
+  const std::size_t begin = static_cast<std::size_t>(block.thread()) * chunk;
+  const Finish<Accumulator<T>> finish(op, members);
+  VectorQueue<T, Depth, Threads> queue(block);
+  std::size_t ahead = begin;
+  int ahead_place = 0;
+  const auto push = [&] {
+    queue.push(table.sources[ahead_place] + ahead, ahead < whole);
+    if (++ahead_place == members) {
+      ahead_place = 0;
+      ahead += step;
     }
-    alignas(16) T results[Vectors * chunk];
-    for (std::size_t i = 0; i < Vectors * chunk; ++i) results[i] = convert<T>(finish(totals[i]));
-    IR_ROLLED for (int i = 0; i < work.targets; ++i) {
-      T* const to = work.target(i) + at;
-      for (std::size_t v = 0; v < Vectors; ++v)
-        if (at + v * step < whole)
-          target::store_vector<Cache::normal>(to + v * step, results + v * chunk);
+  };
+  IR_ROLLED for (int i = 0; i < Depth; ++i) push();
+  IR_ROLLED for (std::size_t at = begin; at < whole; at += step) {
+    Accumulator<T> totals[chunk];
+    IR_ROLLED for (int place = 0; place < members; ++place) {
+      alignas(16) T part[chunk];
+      target::read_vector(part, queue.front());
+      accumulate<chunk>(totals, part, place == 0, combine);
+      push();
+    }
+    alignas(16) T results[chunk];
+    for (std::size_t i = 0; i < chunk; ++i) results[i] = convert<T>(finish(totals[i]));
+    IR_ROLLED for (int i = 0; i < targets; ++i) {
+      target::store_vector<Cache::normal>(table.targets[i] + at, results);
     }
   }
-  return whole;
 }
 
 /// A CPU block's whole tiles; returns where they end.
@@ -151,7 +162,7 @@ template <int Vectors, class T, int Threads, class Source, class Target>
 IR_DEVICE std::size_t reduce_tiles(BlockOf<Threads> block,
                                    const Reduction<T, Source, Target>& work) {
   constexpr int chunk = vector_elements<T>;
-  constexpr int size = Vectors * Threads * chunk;
+  constexpr int size = Vectors * 128 * chunk;
   const Finish<Accumulator<T>> finish(work.op, work.members);
   Seat* const seat = block.seat();
   std::size_t at = 0;
@@ -199,26 +210,69 @@ IR_DEVICE void reduce_elements(BlockOf<Threads> block, const Reduction<T, Source
 }  // namespace detail
 
 /// Reduces `count` elements of every member's array, source(place), into `targets` arrays,
-/// target(i). Block-collective. In 16-byte accesses where all of them allow it, `Vectors` per
-/// thread at a time.
-template <int Vectors, class T, int Threads, class Source, class Target>
+/// target(i). In 16-byte accesses where all of them allow it, on a GPU with `Depth` vectors per
+/// thread on their way. Its functions are block-collective.
+template <int Depth, class T, int Threads, class Source, class Target>
+class SliceReduction {
+ public:
+  IR_DEVICE SliceReduction(BlockOf<Threads> block, ReduceOp op, std::size_t count, int members,
+                           Source source, int targets, Target target)
+      : block_(block), work_{op, count, members, source, targets, target} {}
+
+  /// Looks up where the arrays are.
+  IR_DEVICE void prepare() {
+    if constexpr (target::loads_in_flight > 1) {
+      const detail::ReductionTable<T> table;
+      bool misaligned = false;
+      // No thread reads the table of the reduction before any more.
+      block_.sync();
+      block_.template share<max_team_size>(work_.members, [&](int place) {
+        table.sources[place] = work_.source(place);
+        misaligned = misaligned || !target::allows_vectors(table.sources[place]);
+      });
+      block_.template share<max_team_size>(work_.targets, [&](int i) {
+        table.targets[i] = work_.target(i);
+        misaligned = misaligned || !target::allows_vectors(table.targets[i]);
+      });
+      vectors_ = !block_.any(misaligned);
+    }
+  }
+  IR_DEVICE void run() {
+    target::point(block_.seat());
+    std::size_t done = 0;
+    if constexpr (target::loads_in_flight == 1) {
+      done = detail::reduce_tiles<Depth>(block_, work_);
+    } else if (vectors_) {
+      done = work_.count - work_.count % vector_elements<T>;
+      const detail::ReductionTable<T> table;
+      with_combine(work_.op, [&](auto combine) {
+        detail::reduce_vectors<Depth, T>(block_, table, work_.op, done, work_.members,
+                                         work_.targets, combine);
+      });
+    }
+    detail::reduce_elements(block_, work_, done);
+  }
+
+ private:
+  BlockOf<Threads> block_;
+  detail::Reduction<T, Source, Target> work_;
+  bool vectors_ = false;
+};
+
+template <int Depth, class T, int Threads, class Source, class Target>
+IR_DEVICE SliceReduction<Depth, T, Threads, Source, Target> slice_reduction(
+    BlockOf<Threads> block, ReduceOp op, std::size_t count, int members, Source source, int targets,
+    Target target) {
+  return {block, op, count, members, source, targets, target};
+}
+
+/// All of it at once.
+template <int Depth, class T, int Threads, class Source, class Target>
 IR_DEVICE void reduce_slice(BlockOf<Threads> block, ReduceOp op, std::size_t count, int members,
                             Source source, int targets, Target target) {
-  const detail::Reduction<T, Source, Target> work = {op, count, members, source, targets, target};
-  bool vectors = true;
-  IR_ROLLED for (int place = 0; place < members; ++place) {
-    vectors = vectors && target::allows_vectors(source(place));
-  }
-  IR_ROLLED for (int i = 0; i < targets; ++i) {
-    vectors = vectors && target::allows_vectors(target(i));
-  }
-  target::point(block.seat());
-  std::size_t done = 0;
-  if constexpr (target::loads_in_flight == 1)
-    done = detail::reduce_tiles<Vectors>(block, work);
-  else if (vectors)
-    done = detail::reduce_vectors<Vectors>(block, work);
-  detail::reduce_elements(block, work, done);
+  auto reduction = slice_reduction<Depth, T>(block, op, count, members, source, targets, target);
+  reduction.prepare();
+  reduction.run();
 }
 
 }  // namespace iridium

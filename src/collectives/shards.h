@@ -9,11 +9,6 @@
 
 namespace iridium {
 
-/// The block of kernels that move much: half the threads of a `Block`, each with twice the
-/// registers and so with more loads on their way. What does not fit registers is fetched from
-/// memory after every barrier, since that empties the nearest cache.
-using MovingBlock = BlockOf<256>;
-
 /// The elements of a call, cut into rounds that fit the lane.
 struct Rounds {
   std::size_t total = 0;    ///< elements of the call

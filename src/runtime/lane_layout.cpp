@@ -76,6 +76,7 @@ Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_vie
   terms.base = where.base;
   terms.status = where.status;
   terms.timeout_ns = where.timeout_ns;
+  terms.on_one_device = where.on_one_device;
   terms.segment = where.segment.data();
   terms.segment_bytes = where.segment.size();
   operation = operation.substr(0, max_operation_length);

@@ -91,6 +91,7 @@ Lane TeamState::lane(std::string_view operation) const {
        .stride = core_->heap().stride(),
        .status = status_.get(),
        .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(core_->timeout()).count()),
+       .on_one_device = core_->backend().has_all_ranks(),
        .call_id = next_call_id_.fetch_add(1, std::memory_order_relaxed),
        .segment = core_->checked()
                       ? std::span<const std::byte>(core_->heap().segment(), core_->heap_bytes())

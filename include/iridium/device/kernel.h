@@ -85,6 +85,12 @@ struct CudaEntry {
                             static_cast<cudaStream_t>(stream));
   }
   static int load() {
+    // A multiprocessor divides its memory anew only when it is empty: with another share for
+    // every kernel, one could not start beside another that waits.
+    const cudaError_t error = cudaFuncSetAttribute(run_on_cuda<Kernel, threads>,
+                                                   cudaFuncAttributePreferredSharedMemoryCarveout,
+                                                   cudaSharedmemCarveoutMaxShared);
+    if (error != cudaSuccess) return error;
     cudaFuncAttributes attributes = {};
     return cudaFuncGetAttributes(&attributes, run_on_cuda<Kernel, threads>);
   }

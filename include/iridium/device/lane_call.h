@@ -28,10 +28,18 @@ class LaneCall {
   /// Begins without waiting for anybody: for kernels that hear from every member later. Ends with
   /// `finish` or `leave`.
   [[nodiscard]] IR_DEVICE bool begin() {
-    std::uint64_t word = 0;
+    return begin([] {});
+  }
+  /// The same. Does `meanwhile()` while the answers are on their way that beginning needs.
+  template <class Meanwhile>
+  [[nodiscard]] IR_DEVICE bool begin(Meanwhile meanwhile) {
     bool failed = block_.count() > lane_.max_blocks();
+    Entry entry;
     block_.sync();
-    if (!failed && is_clerk()) failed = !count_in(word);
+    if (!failed && is_clerk()) entry = count_in();
+    meanwhile();
+    std::uint64_t word = 0;
+    if (!failed && is_clerk()) failed = !may_begin(entry, word);
     failed = block_.any(failed, word, block_.clerk());
     step_ = static_cast<std::uint32_t>(word >> 32);
     counter_ = static_cast<std::uint32_t>(word);
@@ -56,7 +64,7 @@ class LaneCall {
     ++counter_;
     block_.sync();
     announce([&](std::uint32_t* flag) {
-      target::store<Order::release, Scope::system>(block_.seat(), flag, counter_);
+      target::store<target::told_order, Scope::system>(block_.seat(), flag, counter_);
     });
     return counter_;
   }
@@ -122,7 +130,7 @@ class LaneCall {
     if (block_.count() > limit) return false;
     // By adding, peers can be told before this rank has read its own words.
     announce([&](std::uint32_t* flag) {
-      target::update<AtomicOp::add, Order::release, Scope::system>(block_.seat(), flag, 1u);
+      target::update<AtomicOp::add, target::told_order, Scope::system>(block_.seat(), flag, 1u);
     });
     const std::uint32_t before = read_counter();
     counter_ = before + 1;
@@ -164,32 +172,45 @@ class LaneCall {
     return !failed && !busy;
   }
 
-  /// The clerk counts the block in at once, without waiting for the counter, and learns {step,
-  /// counter}. False when the team has failed or another call is on the lane.
-  IR_DEVICE bool count_in(std::uint64_t& word) const {
+  /// What the lane's words were when the clerk counted the block in.
+  struct Entry {
+    std::uint64_t calls = 0;
+    std::uint64_t counter = 0;
+    std::uint32_t abort = 0;
+  };
+  /// By the clerk, at once, without waiting for the counter. Nothing here uses the answers, so that
+  /// a GPU does not wait for them.
+  IR_DEVICE Entry count_in() const {
     Seat* const seat = block_.seat();
-    const auto calls = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+    Entry entry;
+    entry.calls = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
         seat, &lane_.state()->calls, block_entered);
-    const auto counter = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+    entry.counter = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
         seat, &lane_.block(block_.index()).counter, std::uint64_t{1} << 32);
-    const bool failed = detail::has_failed(block_, lane_);
+    entry.abort = target::load<Order::relaxed, Scope::system>(seat, &lane_.state()->abort);
+    return entry;
+  }
+  /// `word` becomes {step, counter}. False when the team has failed or another call is on the lane.
+  IR_DEVICE bool may_begin(const Entry& entry, std::uint64_t& word) const {
     const bool busy =
-        static_cast<std::uint32_t>(calls) >= static_cast<std::uint32_t>(block_.count()) ||
-        counter >> 32 != 0;
-    word = busy ? found_busy : (calls >> 32) << 32 | counter;
-    return !failed && !busy;
+        static_cast<std::uint32_t>(entry.calls) >= static_cast<std::uint32_t>(block_.count()) ||
+        entry.counter >> 32 != 0;
+    word = busy ? found_busy : (entry.calls >> 32) << 32 | entry.counter;
+    return entry.abort == lane_is_well && !busy;
   }
 
   /// Tells this block of every other member that this one is here, with all that its threads have
-  /// stored before the last `sync`: tell(this rank's flag at the peer), on the thread that is there
-  /// for the peer.
+  /// stored before the last `sync`: tell(this rank's flag at the peer), with `told_order`, on the
+  /// thread that is there for the peer.
   template <class Tell>
   IR_DEVICE void announce(Tell tell) const {
     const Peers& peers = lane_.peers();
     std::uint32_t* const mine = &lane_.block(block_.index()).flags[peers.rank()];
     target::point(block_.seat());
     block_.template share<max_team_size>(peers.size(), [&](int peer) {
-      if (peer != peers.rank()) tell(peers.at(mine, peer));
+      if (peer == peers.rank()) return;
+      target::release_stores(block_.seat(), lane_.terms().on_one_device);
+      tell(peers.at(mine, peer));
     });
   }
 

@@ -164,6 +164,18 @@ IR_DEVICE void store(Seat*, T* to, T value) {
                  : "memory");
 }
 
+/// For accesses with `told_order`: what the block has stored comes before them for whoever
+/// acquires what they write. `on_device`: all of those are on this GPU. They are of other
+/// processes, which no scope is defined for; but this GPU's cache is where all of them meet, and
+/// fences for the system take turns among processes.
+IR_DEVICE inline void release_stores(Seat*, bool on_device) {
+  if (on_device)
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+inline constexpr Order told_order = Order::relaxed;
+
 #if __CUDA_ARCH__ >= 900
 template <class T>
 inline constexpr bool can_add = true;
@@ -262,6 +274,36 @@ IR_DEVICE void store_vector(T* to, const T* from) {
                : "r"(vector.x), "r"(vector.y), "r"(vector.z), "r"(vector.w),
                  "l"(__cvta_generic_to_global(to)), "C"(cache_text<cache>)
                : "memory");
+}
+
+/// Memory of the block: `Count` objects, the same ones at every call with the same types.
+template <class Tag, class T, int Count>
+IR_DEVICE T* block_memory() {
+  __shared__ alignas(16) std::byte memory[Count * sizeof(T)];
+  return reinterpret_cast<T*>(memory);
+}
+/// Begins to copy 16 bytes to the block's memory.
+template <class T>
+IR_DEVICE void fetch_vector(T* to, const T* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               :
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(__cvta_generic_to_global(from))
+               : "memory");
+}
+/// 16 bytes of the block's memory.
+template <class T>
+IR_DEVICE void read_vector(T* to, const T* from) {
+  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+}
+/// What this thread has fetched since the last call belongs together.
+IR_DEVICE inline void end_fetch() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits for all but the last `Open` fetches that this thread has ended.
+template <int Open>
+IR_DEVICE void await_fetches() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Open) : "memory");
 }
 
 template <int Count, int Chunk, int Threads, class Function>

@@ -144,6 +144,13 @@ IR_DEVICE void release() {
   }
 }
 
+/// For accesses with `told_order`: what the block has stored comes before them for whoever
+/// acquires what they write.
+IR_DEVICE inline void release_stores(Seat*, bool) {
+  release<Order::release, Scope::system>();
+}
+inline constexpr Order told_order = Order::relaxed;
+
 template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T load(Seat*, const T* from) {
   static_assert(order == Order::relaxed || order == Order::acquire, "a load cannot release");
@@ -249,6 +256,27 @@ IR_DEVICE void store_vector(T* to, const T* from) {
     __builtin_nontemporal_store(*here, there);
   else
     *there = *here;
+}
+
+/// Memory of the block: `Count` objects, the same ones at every call with the same types.
+template <class Tag, class T, int Count>
+IR_DEVICE T* block_memory() {
+  __shared__ alignas(16) std::byte memory[Count * sizeof(T)];
+  return reinterpret_cast<T*>(memory);
+}
+// Copies to the block's memory, which are done when they return: gfx9 has none of 16 bytes that
+// goes on by itself.
+template <class T>
+IR_DEVICE void fetch_vector(T* to, const T* from) {
+  load_vector<Cache::normal>(to, from);
+}
+IR_DEVICE inline void end_fetch() {}
+template <int Open>
+IR_DEVICE void await_fetches() {}
+/// 16 bytes of the block's memory.
+template <class T>
+IR_DEVICE void read_vector(T* to, const T* from) {
+  *reinterpret_cast<Vector*>(to) = *reinterpret_cast<const Vector*>(from);
 }
 
 template <int Count, int Chunk, int Threads, class Function>

@@ -98,6 +98,11 @@ IR_DEVICE void store(Seat* seat, T* to, T value) {
   std::atomic_ref<T>(*to).store(value, language_order(order));
 }
 
+/// For accesses with `told_order`: what the block has stored comes before them for whoever
+/// acquires what they write. Here the accesses do so themselves: ThreadSanitizer knows no fences.
+IR_DEVICE inline void release_stores(Seat*, bool) {}
+inline constexpr Order told_order = Order::release;
+
 /// Whether `update` can add numbers of this type.
 template <class T>
 inline constexpr bool can_add = true;
@@ -163,6 +168,17 @@ IR_DEVICE void for_each_chunk(const Seat* seat, Function function) {
   const Slice mine = slice<Count, Chunk>(seat);
   for (int i = mine.first; i < mine.last; i += Chunk) function(i, i);
 }
+
+// Of GPUs, whose blocks have memory of their own; nothing here calls them.
+template <class Tag, class T, int Count>
+IR_DEVICE T* block_memory();
+template <class T>
+IR_DEVICE void fetch_vector(T* to, const T* from);
+template <class T>
+IR_DEVICE void read_vector(T* to, const T* from);
+IR_DEVICE void end_fetch();
+template <int Open>
+IR_DEVICE void await_fetches();
 
 /// Whether `load_vector` and `store_vector` can be used at this address.
 template <class T>

@@ -133,6 +133,7 @@ class CudaBackend final : public Backend {
         check_peer_access(peer, other.device_id);
     }
     ranks_on_device_ = static_cast<int>(sharing.size());
+    has_all_ranks_ = sharing.size() == places.size() && place_.placement == Placement::device;
     if (sharing.size() > 1 && sharing.front() == rank &&
         attribute(place_.device, CU_DEVICE_ATTRIBUTE_MPS_ENABLED) == 0)
       log(LogLevel::warn, rank,
@@ -178,6 +179,8 @@ class CudaBackend final : public Backend {
   std::shared_ptr<void> allocate_host_visible(std::size_t bytes) override {
     return allocate_pinned(place_.device, bytes);
   }
+
+  bool has_all_ranks() const override { return has_all_ranks_; }
 
   int max_blocks() const override {
     const int threads =
@@ -249,6 +252,7 @@ class CudaBackend final : public Backend {
   std::string device_name_;
   int processors_ = 0;
   int ranks_on_device_ = 1;
+  bool has_all_ranks_ = false;
   mutable std::mutex fitting_mutex_;
   mutable std::map<const detail::KernelEntry*, int> fitting_;  ///< blocks per processor
   std::shared_ptr<detail::StreamImpl> own_stream_;

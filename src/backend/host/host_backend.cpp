@@ -103,6 +103,7 @@ class HostBackend final : public Backend {
   }
 
   // Every fiber gets its turn, however many there are.
+  bool has_all_ranks() const override { return true; }
   int max_blocks() const override { return 1024; }
   void check_resident(const detail::KernelEntry&, int) const override {}
   void prepare(const detail::KernelEntry&) override {}

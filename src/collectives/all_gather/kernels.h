@@ -28,7 +28,7 @@ struct StagedPullGather {
   Lane lane;
   GatherBuffers buffers;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     const Rounds& rounds = buffers.rounds;
     LaneCall call(lane, block);
@@ -59,7 +59,7 @@ struct StagedPushGather {
   Lane lane;
   GatherBuffers buffers;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     const Rounds& rounds = buffers.rounds;
     LaneCall call(lane, block);
@@ -95,7 +95,7 @@ struct DirectPushGather {
   Lane lane;
   GatherBuffers buffers;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
     if (!call.enter()) return;
@@ -114,7 +114,7 @@ struct DirectPullGather {
   Lane lane;
   GatherBuffers buffers;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
     if (!call.enter()) return;

@@ -23,7 +23,7 @@ struct AtomicAllReduce {
   /// Narrow integers are summed in wide ones, whose low bits are the same.
   using Total = std::conditional_t<sizeof(T) == 1, std::uint32_t, Accumulator<T>>;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     const int size = peers.size();
     const Finish<Accumulator<T>> finish(op, size);

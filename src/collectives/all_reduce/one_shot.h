@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collectives/copy_arrays.h"
 #include "collectives/reduction.h"
 #include "collectives/shards.h"
 #include "iridium/device/lane_call.h"
@@ -17,21 +18,33 @@ struct OneShotAllReduce {
   Rounds rounds;
   ReduceOp op;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
-    if (!call.begin()) return;
+    ArrayCopies<T, Block::gpu_threads> copies(block, 1);
     IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
       const Slice part = rounds.slice(block, round);
-      const T* const from = in + rounds.first(round);
-      T* const to = out + rounds.first(round);
-      T* const staged = reinterpret_cast<T*>(lane.scratch(call.parity(round)));
-      copy(block, staged + part.first, from + part.first, part.count);
-      if (!call.barrier()) return;
-      reduce_slice<Vectors, T>(
+      const T* const from = in + rounds.first(round) + part.first;
+      T* const to = out + rounds.first(round) + part.first;
+      const auto source_of = [&](int) { return ArraySource<T>{from, part.count}; };
+      const auto start = [&] {
+        copies.prepare(source_of);
+        copies.start();
+      };
+      if (round > 0)
+        start();
+      else if (!call.begin(start))
+        return;
+      T* const staged = reinterpret_cast<T*>(lane.scratch(call.parity(round))) + part.first;
+      copies.finish(source_of, [&](int) { return staged; });
+      const std::uint32_t arrival = call.arrive();
+      auto reduction = slice_reduction<Vectors, T>(
           block, op, part.count, peers.size(),
-          [&](int place) { return peers.at(staged + part.first, place); }, 1,
-          [&](int) { return to + part.first; });
+          [&](int place) { return place == peers.rank() ? from : peers.at(staged, place); }, 1,
+          [&](int) { return to; });
+      reduction.prepare();
+      if (!call.await(arrival)) return;
+      reduction.run();
     }
     call.finish(rounds.count);
   }

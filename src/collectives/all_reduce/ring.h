@@ -19,7 +19,7 @@ struct RingAllReduce {
   Shards shards;
   ReduceOp op;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const int size = lane.peers().size();
     LaneCall call(lane, block);
     if (!call.begin()) return;
@@ -47,8 +47,7 @@ struct RingAllReduce {
   }
 
   /// In step `size - 1` the shard is this member's own, and the result its own.
-  IR_DEVICE void reduce(MovingBlock block, std::uint32_t parity, std::uint32_t round,
-                        int step) const {
+  IR_DEVICE void reduce(Block block, std::uint32_t parity, std::uint32_t round, int step) const {
     const Peers& peers = lane.peers();
     const int size = peers.size();
     const int shard = (peers.rank() + 2 * size - 1 - step) % size;
@@ -70,8 +69,7 @@ struct RingAllReduce {
     });
   }
 
-  IR_DEVICE void pass_on(MovingBlock block, std::uint32_t parity, std::uint32_t round,
-                         int step) const {
+  IR_DEVICE void pass_on(Block block, std::uint32_t parity, std::uint32_t round, int step) const {
     const Peers& peers = lane.peers();
     const int size = peers.size();
     const int shard = (peers.rank() + size - step) % size;

@@ -42,7 +42,7 @@ struct StagedAllToAll {
   Rounds rounds;  ///< of the largest part
   Parts parts;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     const int me = peers.rank();
     LaneCall call(lane, block);
@@ -72,7 +72,7 @@ struct StagedAllToAll {
 
  private:
   /// This block's part of those of `bytes` bytes that belong to the round that begins at `first`.
-  IR_DEVICE Slice slice(MovingBlock block, std::size_t bytes, std::size_t first) const {
+  IR_DEVICE Slice slice(Block block, std::size_t bytes, std::size_t first) const {
     return rounds.share(block, in_round(bytes, first));
   }
   IR_DEVICE std::size_t in_round(std::size_t bytes, std::size_t first) const {
@@ -89,7 +89,7 @@ struct DirectAllToAll {
   std::uint8_t* out;
   Rounds rounds;  ///< one, of a part's bytes
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
     if (!call.enter()) return;

@@ -49,7 +49,7 @@ struct StagedBroadcast {
   Rounds rounds;
   int root;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
     if (!call.begin()) return;
@@ -77,7 +77,7 @@ struct DirectBroadcast {
   Rounds rounds;  ///< one
   int root;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     LaneCall call(lane, block);
     if (!call.enter()) return;
     const Slice part = rounds.slice(block, 0);

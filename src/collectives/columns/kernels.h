@@ -48,8 +48,7 @@ struct JoinedMatrix {
 /// Does copy_of(after, index) for the pieces of `part` and `places` members, the first of which
 /// stands `first` after this one. Block-collective.
 template <class T, class CopyOf>
-IR_DEVICE void copy_pieces(MovingBlock block, const Slice& part, int first, int places,
-                           CopyOf copy_of) {
+IR_DEVICE void copy_pieces(Block block, const Slice& part, int first, int places, CopyOf copy_of) {
   // As many as an int can count for every member.
   constexpr std::size_t most = std::size_t{1} << 24;
   IR_ROLLED for (std::size_t done = 0; done < part.count; done += most) {
@@ -77,7 +76,7 @@ struct StagedColumnGather {
   Lane lane;
   ColumnGather work;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     using Copy = ArrayCopy<std::uint8_t>;
     const Peers& peers = lane.peers();
     const RowPieces& pieces = work.pieces;
@@ -122,7 +121,7 @@ struct DirectColumnGather {
   Lane lane;
   ColumnGather work;  ///< of one round
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     using Copy = ArrayCopy<std::uint8_t>;
     const Peers& peers = lane.peers();
     const RowPieces& pieces = work.pieces;
@@ -153,7 +152,7 @@ struct ColumnReduce {
   ReduceOp op;
   bool direct;  ///< `in` is symmetric, and all of it one round
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     LaneCall call(lane, block);
     if (direct) {
       if (!call.enter()) return;
@@ -172,7 +171,7 @@ struct ColumnReduce {
   }
 
  private:
-  IR_DEVICE void stage(MovingBlock block, std::uint32_t round, T* scratch) const {
+  IR_DEVICE void stage(Block block, std::uint32_t round, T* scratch) const {
     const Peers& peers = lane.peers();
     copy_pieces<T>(block, pieces.rounds.slice(block, round), 1, peers.size() - 1,
                    [&](int after, std::size_t index) {
@@ -183,7 +182,7 @@ struct ColumnReduce {
                    });
   }
 
-  IR_DEVICE void reduce(MovingBlock block, std::uint32_t round, T* scratch) const {
+  IR_DEVICE void reduce(Block block, std::uint32_t round, T* scratch) const {
     const Peers& peers = lane.peers();
     const int me = peers.rank();
     const Slice part = pieces.rounds.slice(block, round);

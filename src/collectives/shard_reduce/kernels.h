@@ -22,46 +22,73 @@ struct StagedShardReduce {
   ReduceOp op;
   bool gathers;  ///< `out` has room for all shards, and gets them; else for this member's alone
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     LaneCall call(lane, block);
-    if (!call.begin()) return;
+    ArrayCopies<T, Block::gpu_threads> copies(block, lane.peers().size() - 1);
     std::uint32_t staged = 0;
     std::uint32_t reduced = 0;
     // One code for the first round's staging and the others'.
     IR_ROLLED for (std::uint32_t next = 0; next <= shards.rounds.count; ++next) {
       if (next > 0) {
+        auto reduction = reduction_of(block, scratch(call, next - 1), next - 1);
+        reduction.prepare();
         // Every member has staged this round, and reduced the one before.
         if (!call.await(staged)) return;
-        reduce(block, scratch(call, next - 1), next - 1);
+        reduction.run();
         if (gathers) reduced = call.arrive();
       }
       if (next < shards.rounds.count) {
-        stage(block, scratch(call, next), next);
+        const auto source_of = [&](int i) {
+          const Part part = part_of(block, i, next);
+          return ArraySource<T>{in + part.first, part.count};
+        };
+        const auto start = [&] {
+          copies.prepare(source_of);
+          copies.start();
+        };
+        if (next > 0)
+          start();
+        else if (!call.begin(start))
+          return;
+        T* const to = scratch(call, next);
+        copies.finish(source_of, [&](int i) { return to + part_of(block, i, next).staged; });
         staged = call.arrive();
       }
       if (next > 0 && gathers) {
+        const T* const from = scratch(call, next - 1);
+        const auto source_of = [&](int i) {
+          const Part part = part_of(block, i, next - 1);
+          return ArraySource<T>{lane.peers().at(from + part.staged, part.shard), part.count};
+        };
+        copies.prepare(source_of);
         if (!call.await(reduced)) return;
-        gather(block, scratch(call, next - 1), next - 1);
+        copies.start();
+        copies.finish(source_of, [&](int i) { return out + part_of(block, i, next - 1).first; });
       }
     }
     call.finish(shards.rounds.count);
   }
 
  private:
-  IR_DEVICE T* scratch(const LaneCall<MovingBlock::gpu_threads>& call, std::uint32_t round) const {
+  IR_DEVICE T* scratch(const LaneCall<Block::gpu_threads>& call, std::uint32_t round) const {
     return reinterpret_cast<T*>(lane.scratch(call.parity(round)));
   }
 
-  IR_DEVICE void stage(MovingBlock block, T* staged, std::uint32_t round) const {
-    copy_arrays<T>(block, lane.peers().size() - 1, [&](int i) {
-      const int shard = staggered(lane.peers(), i + 1);
-      const Slice part = shards.slice(block, shard, round);
-      return ArrayCopy<T>{staged + shards.staged(shard) + part.first,
-                          in + shards.first(shard, round) + part.first, part.count};
-    });
+  /// This block's part of another member's shard.
+  struct Part {
+    int shard;
+    std::size_t first;   ///< in the array
+    std::size_t staged;  ///< in the scratch
+    std::size_t count;
+  };
+  IR_DEVICE Part part_of(Block block, int i, std::uint32_t round) const {
+    const int shard = staggered(lane.peers(), i + 1);
+    const Slice slice = shards.slice(block, shard, round);
+    return {shard, shards.first(shard, round) + slice.first, shards.staged(shard) + slice.first,
+            slice.count};
   }
 
-  IR_DEVICE void reduce(MovingBlock block, T* staged, std::uint32_t round) const {
+  IR_DEVICE auto reduction_of(Block block, T* staged, std::uint32_t round) const {
     const Peers& peers = lane.peers();
     const int me = peers.rank();
     const Slice part = shards.slice(block, me, round);
@@ -69,20 +96,10 @@ struct StagedShardReduce {
     const T* const from = in + shards.first(me, round) + part.first;
     T* const to =
         out + (gathers ? shards.first(me, round) : shards.rounds.first(round)) + part.first;
-    reduce_slice<Vectors, T>(
+    return slice_reduction<Vectors, T>(
         block, op, part.count, peers.size(),
-        [&](int place) { return place == me ? from : peers.at(mine, place); }, gathers ? 2 : 1,
-        [&](int i) { return i == 0 ? to : mine; });
-  }
-
-  IR_DEVICE void gather(MovingBlock block, T* staged, std::uint32_t round) const {
-    const Peers& peers = lane.peers();
-    copy_arrays<T>(block, peers.size() - 1, [&](int i) {
-      const int shard = staggered(peers, i + 1);
-      const Slice part = shards.slice(block, shard, round);
-      return ArrayCopy<T>{out + shards.first(shard, round) + part.first,
-                          peers.at(staged + shards.staged(shard) + part.first, shard), part.count};
-    });
+        [me, from, mine, &peers](int place) { return place == me ? from : peers.at(mine, place); },
+        gathers ? 2 : 1, [to, mine](int i) { return i == 0 ? to : mine; });
   }
 };
 
@@ -98,7 +115,7 @@ struct DirectShardReduce {
   ReduceOp op;
   bool gathers;
 
-  IR_DEVICE void operator()(MovingBlock block) const {
+  IR_DEVICE void operator()(Block block) const {
     LaneCall call(lane, block);
     if (!call.enter()) return;
     const Peers& peers = lane.peers();
