@@ -37,13 +37,11 @@ class StreamRef {
   /// Sets `bytes` bytes to `value`.
   void fill(void* to, unsigned char value, std::size_t bytes);
   /// Calls `function` on a host thread when the stream gets there; it may not call Iridium, nor own
-  /// streams or contexts. When
-  /// captured, it is called at every replay.
+  /// streams or contexts. When captured, it is called at every replay.
   void call(std::function<void()> function);
 
   /// Waits until all work is done, however long it takes: only waits for other ranks are bounded.
-  /// Throws `capture_unsupported` while capturing and leaves the
-  /// capture valid.
+  /// Throws `capture_unsupported` while capturing and leaves the capture valid.
   void synchronize();
   /// Whether all work is done. May not be asked while capturing, like `synchronize`.
   bool idle();

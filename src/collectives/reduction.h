@@ -162,6 +162,7 @@ template <int Vectors, class T, int Threads, class Source, class Target>
 IR_DEVICE std::size_t reduce_tiles(BlockOf<Threads> block,
                                    const Reduction<T, Source, Target>& work) {
   constexpr int chunk = vector_elements<T>;
+  // Short enough for the shards of small messages.
   constexpr int size = Vectors * 128 * chunk;
   const Finish<Accumulator<T>> finish(work.op, work.members);
   Seat* const seat = block.seat();

@@ -64,6 +64,7 @@ Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_vie
   peers.place = where.place;
   peers.size = static_cast<int>(where.ranks.size());
   peers.rank = where.ranks[static_cast<std::size_t>(where.place)];
+  peers.on_one_device = where.on_one_device;
   peers.segment_stride = stride;
   if (is_evenly_spaced(where.ranks))
     peers.place_stride = where.ranks.size() < 2 ? 0 : (where.ranks[1] - where.ranks[0]) * stride;
@@ -76,7 +77,6 @@ Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_vie
   terms.base = where.base;
   terms.status = where.status;
   terms.timeout_ns = where.timeout_ns;
-  terms.on_one_device = where.on_one_device;
   terms.segment = where.segment.data();
   terms.segment_bytes = where.segment.size();
   operation = operation.substr(0, max_operation_length);

@@ -142,7 +142,6 @@ class Lane {
     std::byte* base = nullptr;  ///< of this member's lane
     LaneStatus* status = nullptr;
     std::uint64_t timeout_ns = 0;
-    bool on_one_device = false;  ///< all members' memory and kernels are
     LaneLayout layout;
     std::uint32_t call_id = 0;  ///< tells this lane's calls apart where they overlap
     // This rank's whole segment in checked mode, else nothing.

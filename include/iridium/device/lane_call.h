@@ -209,7 +209,7 @@ class LaneCall {
     target::point(block_.seat());
     block_.template share<max_team_size>(peers.size(), [&](int peer) {
       if (peer == peers.rank()) return;
-      target::release_stores(block_.seat(), lane_.terms().on_one_device);
+      target::release_stores(block_.seat(), peers.are_on_one_device());
       tell(peers.at(mine, peer));
     });
   }

@@ -20,6 +20,7 @@ class Peers {
     int place = 0;
     int size = 1;
     int rank = 0;                       ///< this member's, in the world
+    bool on_one_device = false;         ///< memory and kernels of all members are
     std::ptrdiff_t segment_stride = 0;  ///< bytes between the segments of neighbouring ranks
     std::ptrdiff_t place_stride = 0;    ///< bytes between those of neighbouring places
     const std::uint8_t* ranks = nullptr;
@@ -31,6 +32,8 @@ class Peers {
   /// This rank's place.
   IR_DEVICE int rank() const { return terms_.place; }
   IR_DEVICE int size() const { return terms_.size; }
+  /// Whether memory and kernels of all members are on this rank's device.
+  IR_DEVICE bool are_on_one_device() const { return terms_.on_one_device; }
 
   /// The counterpart, at the member at `place`, of my object at `mine`, which lies in my segment.
   template <class T>
