@@ -261,10 +261,12 @@ TEST(TuningFiles, MayBeEmpty) {
 }
 
 TEST(UsefulBlocks, GrowWithTheMessage) {
-  for (const char* algorithm : {"packet", "two_shot"}) {
+  // A packet or a vector for each of 512 threads.
+  const std::pair<const char*, std::size_t> cases[] = {{"packet", 4096}, {"two_shot", 8192}};
+  for (const auto& [algorithm, least] : cases) {
     EXPECT_EQ(useful_blocks(0, algorithm), 1);
-    EXPECT_EQ(useful_blocks(4096, algorithm), 1);
-    EXPECT_EQ(useful_blocks(4097, algorithm), 2);
+    EXPECT_EQ(useful_blocks(least, algorithm), 1);
+    EXPECT_EQ(useful_blocks(least + 1, algorithm), 2);
     EXPECT_EQ(useful_blocks(std::size_t{1} << 40, algorithm), 1024);
   }
 }
