@@ -90,6 +90,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
             },
             fmt::format("The same as --set {}=VALUE, for operations that have it{}.", name,
                         name == std::string_view("algorithm") ? "; all of them by default" : ""))
+        ->take_last()
         ->option_text("VALUE[,VALUE...]");
   // Not an option of the list itself, which would drop what the others have put there.
   bench

@@ -18,6 +18,7 @@ sys.exit(not any(b["name"] == "cuda" and b["available"] for b in json.load(sys.s
 measure() {
   local name=$1 machine complete
   shift
+  : > "$figures"
   "$build/iridium" bench "$@" --out "$figures" || status=$?
   read -r machine complete < <("$python" -c 'import json, sys
 run = json.load(open(sys.argv[1]))

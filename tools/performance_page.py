@@ -33,8 +33,9 @@ INTRODUCTION = (
     "[result files](../bench/results/) mean.\n\n"
     "Cells have the median time of a call in microseconds and, where there is payload, the bus bandwidth in GB/s (10⁹ "
     "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold, "
-    "unless another one has the same time; plain copies within a rank are a limit and take no part in that. Plots have "
-    "a light band from the 10th to the 90th percentile. torch is called from Python, whose overhead its eager figures "
+    "unless another one has the same time; plain copies within a rank are a limit and take no part in that. A time "
+    "behind a ~ was not steady, its 90th percentile is over twice its 10th: that tells of the machine and not of who "
+    "was measured, and nobody beside it is bold. Plots have a light band from the 10th to the 90th percentile. torch is called from Python, whose overhead its eager figures "
     "contain.\n"
 )
 
@@ -66,6 +67,10 @@ class Figure:
     @property
     def identity(self):
         return dataclasses.astuple(self)[:12]
+
+    @property
+    def is_steady(self):
+        return self.p90_us <= 2 * self.p10_us
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,12 +247,14 @@ def row_of(figure):
 
 
 def best_of(figures):
-    """By row and ranks: the shortest time, where there is another one that is shown as longer."""
-    times = {}
+    """By row and ranks: the shortest time, where there is another one that is shown as longer, and all are steady."""
+    times, unsteady = {}, set()
     for figure in figures:
         if not figure.reason and figure.contender not in LIMITS:
             times.setdefault((row_of(figure), figure.ranks), []).append(figure.median_us)
-    ordered = {group: sorted(found) for group, found in times.items() if len(found) > 1}
+            if not figure.is_steady:
+                unsteady.add((row_of(figure), figure.ranks))
+    ordered = {group: sorted(found) for group, found in times.items() if len(found) > 1 and group not in unsteady}
     return {group: found[0] for group, found in ordered.items() if digits(found[0]) != digits(found[1])}
 
 
@@ -256,7 +263,7 @@ def cell(figure, best, notes):
         return ""
     if figure.reason:
         return f"–<sup>{notes.setdefault(words(figure.reason), len(notes) + 1)}</sup>"
-    text = digits(figure.median_us)
+    text = ("" if figure.is_steady else "~") + digits(figure.median_us)
     if figure.bytes and figure.bus_gbps:
         text += f" / {digits(figure.bus_gbps)}"
     is_best = figure.contender not in LIMITS and figure.median_us == best.get((row_of(figure), figure.ranks))

@@ -261,7 +261,7 @@ IR_DEVICE void store_vector(T* to, const T* from) {
 /// Memory of the block: `Count` objects, the same ones at every call with the same types.
 template <class Tag, class T, int Count>
 IR_DEVICE T* block_memory() {
-  __shared__ alignas(16) std::byte memory[Count * sizeof(T)];
+  alignas(16) __shared__ std::byte memory[Count * sizeof(T)];
   return reinterpret_cast<T*>(memory);
 }
 // Copies to the block's memory, which are done when they return: gfx9 has none of 16 bytes that
