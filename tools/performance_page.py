@@ -441,12 +441,15 @@ def render(machines, plots_link):
         for operation in sorted({figure.operation for figure in figures}):
             chosen = [figure for figure in figures if figure.operation == operation]
             parts += [f"### {words(operation)}\n", *tables(chosen)]
+            images = []
             for what, title, svg in OperationPlots(operation, chosen).plots():
                 name = re.sub(r"[^\w.-]", "-", f"{machine}_{operation}_{what}.svg", flags=re.ASCII)
                 if name in plots:
                     raise ResultError(f"{machine}: two plots would be called {name}")
                 plots[name] = svg
-                parts.append(f"![{words(title)}]({plots_link}/{name})\n")
+                images.append(f"![{words(title)}]({plots_link}/{name})\n")
+            if images:
+                parts.append("".join(images))
     return "\n".join(parts), plots
 
 
