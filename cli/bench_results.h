@@ -22,7 +22,7 @@ struct BenchFigure {
   std::size_t bytes = 0;  ///< input of a call on one rank
   int blocks = 0;         ///< 0: as the operation chooses
   int rows = 0;           ///< of a matrix; 0: as the operation chooses, or none
-  int tile = 0;           ///< 16-byte vectors a thread holds at a time; 0: as the operation chooses
+  int tile = 0;  ///< 16-byte vectors a thread has on their way; 0: as the operation chooses
 
   /// Why there are no numbers below: not tried, or tried and wrong. One at the most is set.
   std::string skipped = {};

@@ -34,9 +34,9 @@ INTRODUCTION = (
     "Cells have the median time of a call in microseconds and, where there is payload, the bus bandwidth in GB/s (10⁹ "
     "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold, "
     "unless another one has the same time; plain copies within a rank are a limit and take no part in that. A time "
-    "behind a ~ was not steady, its 90th percentile is over twice its 10th: that tells of the machine and not of who "
-    "was measured, and nobody beside it is bold. Plots have a light band from the 10th to the 90th percentile. torch is called from Python, whose overhead its eager figures "
-    "contain.\n"
+    "behind a ~ was not steady: its 90th percentile is over twice its 10th; beside it somebody is bold only when all "
+    "of its times were shorter. Plots have a light band from the 10th to the 90th percentile. torch is called from "
+    "Python, whose overhead its eager figures contain.\n"
 )
 
 
@@ -247,15 +247,18 @@ def row_of(figure):
 
 
 def best_of(figures):
-    """By row and ranks: the shortest time, where there is another one that is shown as longer, and all are steady."""
-    times, unsteady = {}, set()
+    """By row and ranks: the shortest time, where it is certain and another one is shown as longer."""
+    groups = {}
     for figure in figures:
         if not figure.reason and figure.contender not in LIMITS:
-            times.setdefault((row_of(figure), figure.ranks), []).append(figure.median_us)
-            if not figure.is_steady:
-                unsteady.add((row_of(figure), figure.ranks))
-    ordered = {group: sorted(found) for group, found in times.items() if len(found) > 1 and group not in unsteady}
-    return {group: found[0] for group, found in ordered.items() if digits(found[0]) != digits(found[1])}
+            groups.setdefault((row_of(figure), figure.ranks), []).append(figure)
+    best = {}
+    for group, found in groups.items():
+        first, *others = sorted(found, key=lambda figure: figure.median_us)
+        is_certain = all(figure.is_steady for figure in found) or all(first.p90_us < other.p10_us for other in others)
+        if others and is_certain and digits(first.median_us) != digits(others[0].median_us):
+            best[group] = first.median_us
+    return best
 
 
 def cell(figure, best, notes):

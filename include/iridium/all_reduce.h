@@ -32,7 +32,7 @@ struct AllReduceOptions {
   ReduceOp op = ReduceOp::sum;
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::automatic;
   int blocks = 0;  ///< of the kernel, at most `Team::max_blocks`; 0: from the tuning table
-  int tile = 0;    ///< 16-byte vectors a thread holds at a time: 1, 2 or 4; 0: from the table
+  int tile = 0;    ///< 16-byte vectors a thread has on their way: 1, 2 or 4; 0: from the table
 };
 
 namespace detail {

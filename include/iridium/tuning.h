@@ -24,7 +24,7 @@ struct TuningCase {
 struct Choice {
   std::string algorithm;
   int blocks = 1;               ///< at most; small messages get fewer
-  int tile = 1;                 ///< 16-byte vectors a thread holds at a time
+  int tile = 1;                 ///< 16-byte vectors a thread has on their way
   std::size_t round_bytes = 0;  ///< staged per member and round, at most; 0: what the lane holds
 
   bool operator==(const Choice&) const = default;

@@ -28,7 +28,7 @@ class ArrayCopies {
  public:
   IR_DEVICE ArrayCopies(BlockOf<Threads> block, int arrays)
       : block_(block), arrays_(arrays), queue_(block) {
-    if constexpr (target::loads_in_flight > 1) {
+    if constexpr (target::has_block_memory) {
       constexpr int warp = 32;
       constexpr int warps = Threads / warp;
       const int each = arrays < warps ? warps / (arrays > 0 ? arrays : 1) : 1;
@@ -42,20 +42,24 @@ class ArrayCopies {
 
   template <class SourceOf>
   IR_DEVICE void prepare(SourceOf source_of) {
-    if constexpr (target::loads_in_flight > 1)
+    if constexpr (target::has_block_memory)
       if (mine_ < arrays_) source_ = source_of(mine_);
   }
   IR_DEVICE void start() {
-    if constexpr (target::loads_in_flight > 1) {
+    if constexpr (target::has_block_memory) {
       whole_ = target::allows_vectors(source_.from) ? source_.count - source_.count % chunk : 0;
       ahead_ = thread_ * chunk;
       IR_ROLLED for (int i = 0; i < queue_.depth; ++i) push();
     }
   }
+  /// Instead of `finish`: waits for what is on its way, and leaves it.
+  IR_DEVICE void drop() {
+    if constexpr (target::has_block_memory) target::await_fetches<0>();
+  }
   template <class SourceOf, class TargetOf>
   IR_DEVICE void finish(SourceOf source_of, TargetOf target_of) {
     target::point(block_.seat());
-    if constexpr (target::loads_in_flight == 1) {
+    if constexpr (!target::has_block_memory) {
       for (int i = 0; i < arrays_; ++i) {
         const ArraySource<T> source = source_of(i);
         copy(block_, target_of(i), source.from, source.count);
@@ -79,14 +83,13 @@ class ArrayCopies {
     ahead_ += threads_ * chunk;
   }
   IR_DEVICE void write(T* to) {
-    const bool vectors = target::allows_vectors(to);
+    if (!target::allows_vectors(to)) {
+      // One by one, neighbours by neighbouring threads.
+      drop();
+      whole_ = 0;
+    }
     IR_ROLLED for (std::size_t at = thread_ * chunk; at < whole_; at += threads_ * chunk) {
-      const T* const vector = queue_.front();
-      if (vectors) {
-        target::store_vector<Cache::normal>(to + at, vector);
-      } else {
-        IR_ROLLED for (std::size_t i = 0; i < chunk; ++i) to[at + i] = vector[i];
-      }
+      target::store_vector<Cache::normal>(to + at, queue_.front());
       push();
     }
     IR_ROLLED for (std::size_t at = whole_ + thread_; at < source_.count; at += threads_) {

@@ -222,7 +222,7 @@ class SliceReduction {
 
   /// Looks up where the arrays are.
   IR_DEVICE void prepare() {
-    if constexpr (target::loads_in_flight > 1) {
+    if constexpr (target::has_block_memory) {
       const detail::ReductionTable<T> table;
       bool misaligned = false;
       // No thread reads the table of the reduction before any more.
@@ -241,7 +241,7 @@ class SliceReduction {
   IR_DEVICE void run() {
     target::point(block_.seat());
     std::size_t done = 0;
-    if constexpr (target::loads_in_flight == 1) {
+    if constexpr (!target::has_block_memory) {
       done = detail::reduce_tiles<Depth>(block_, work_);
     } else if (vectors_) {
       done = work_.count - work_.count % vector_elements<T>;

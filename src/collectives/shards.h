@@ -14,7 +14,7 @@ struct Rounds {
   std::size_t total = 0;    ///< elements of the call
   std::size_t chunk = 0;    ///< elements of a round; the last one has the rest
   std::size_t part = 0;     ///< a block's share of a chunk
-  std::uint32_t count = 0;  ///< rounds
+  std::uint32_t count = 0;  ///< rounds, at least one
 
   IR_DEVICE std::size_t first(std::uint32_t round) const { return round * chunk; }
   IR_DEVICE std::size_t size(std::uint32_t round) const {

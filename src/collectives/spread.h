@@ -13,7 +13,8 @@ namespace iridium {
 template <int Vectors, int Threads, class Target>
 IR_DEVICE void spread(BlockOf<Threads> block, int targets, Target target, const std::uint8_t* from,
                       std::size_t bytes) {
-  constexpr int tile = Vectors * Threads * 16;
+  // On a CPU, little enough for the nearest cache.
+  constexpr int tile = Vectors * (target::has_block_memory ? Threads : 256) * 16;
   bool vectors = target::allows_vectors(from);
   IR_ROLLED for (int i = 0; i < targets; ++i) {
     vectors = vectors && target::allows_vectors(target(i));

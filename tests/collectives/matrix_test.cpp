@@ -23,8 +23,8 @@ std::size_t count_of(Size size, const Call& call, int members) {
   const auto parts = static_cast<std::size_t>(members);
   const std::size_t element = size_of(call.type);
   const bool is_sharded = call.algorithm.ends_with("two_shot") || call.algorithm == "ring";
-  const std::size_t tile = static_cast<std::size_t>(call.tile * Block::gpu_threads) * 16 /
-                           element * (is_sharded ? parts : 1);
+  const std::size_t tile = static_cast<std::size_t>(call.tile * Block::gpu_threads) * 16 / element *
+                           (is_sharded ? parts : 1);
   const std::size_t all = call.collective == Collective::all_reduce ? 1 : parts;
   switch (size) {
     case Size::none:

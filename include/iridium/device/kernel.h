@@ -85,18 +85,24 @@ struct CudaEntry {
                             static_cast<cudaStream_t>(stream));
   }
   static int load() {
-    // A multiprocessor divides its memory anew only when it is empty: with another share for
-    // every kernel, one could not start beside another that waits.
-    const cudaError_t error = cudaFuncSetAttribute(run_on_cuda<Kernel, threads>,
-                                                   cudaFuncAttributePreferredSharedMemoryCarveout,
-                                                   cudaSharedmemCarveoutMaxShared);
-    if (error != cudaSuccess) return error;
+    if (const cudaError_t error = share_memory(); error != cudaSuccess) return error;
     cudaFuncAttributes attributes = {};
     return cudaFuncGetAttributes(&attributes, run_on_cuda<Kernel, threads>);
   }
   static int fit(int& blocks_per_processor) {
+    if (const cudaError_t error = share_memory(); error != cudaSuccess) return error;
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_processor,
                                                          run_on_cuda<Kernel, threads>, threads, 0);
+  }
+
+ private:
+  /// A multiprocessor divides its memory between blocks and cache anew only when it is empty. With
+  /// all that blocks can have, kernels that need less can start beside one that waits; the other
+  /// way round they could not.
+  static cudaError_t share_memory() {
+    return cudaFuncSetAttribute(run_on_cuda<Kernel, threads>,
+                                cudaFuncAttributePreferredSharedMemoryCarveout,
+                                cudaSharedmemCarveoutMaxShared);
   }
 };
 #else

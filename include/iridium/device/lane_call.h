@@ -30,7 +30,8 @@ class LaneCall {
   [[nodiscard]] IR_DEVICE bool begin() {
     return begin([] {});
   }
-  /// The same. Does `meanwhile()` while the answers are on their way that beginning needs.
+  /// The same. Every thread does `meanwhile()` while the answers are on their way that beginning
+  /// needs: what uses no lane, since another call may still be there.
   template <class Meanwhile>
   [[nodiscard]] IR_DEVICE bool begin(Meanwhile meanwhile) {
     bool failed = block_.count() > lane_.max_blocks();

@@ -14,7 +14,7 @@
 namespace iridium::target {
 
 inline constexpr std::uint32_t polls_per_check = 256;
-inline constexpr int loads_in_flight = 8;
+inline constexpr bool has_block_memory = true;
 
 template <int Count, int Chunk, int Threads>
 inline constexpr int held_elements = (Count / Chunk + Threads - 1) / Threads * Chunk;

@@ -18,7 +18,7 @@
 namespace iridium::target {
 
 inline constexpr std::uint32_t polls_per_check = 256;
-inline constexpr int loads_in_flight = 8;
+inline constexpr bool has_block_memory = true;
 inline constexpr int wave_threads = 64;
 inline constexpr int max_block_waves = 16;
 

@@ -18,8 +18,9 @@ namespace iridium::target {
 /// Polls between two looks at the clock and the abort words.
 inline constexpr std::uint32_t polls_per_check = 64;
 
-/// How many 16-byte loads a thread should have on their way: here the processor sees to that.
-inline constexpr int loads_in_flight = 1;
+/// Whether blocks have memory of their own, for vectors on their way: here the processor sees to
+/// those.
+inline constexpr bool has_block_memory = false;
 
 /// How many elements of a tile one thread holds: here all, whatever the number of threads.
 template <int Count, int Chunk, int Threads>
@@ -169,7 +170,7 @@ IR_DEVICE void for_each_chunk(const Seat* seat, Function function) {
   for (int i = mine.first; i < mine.last; i += Chunk) function(i, i);
 }
 
-// Of GPUs, whose blocks have memory of their own; nothing here calls them.
+// Of targets with `has_block_memory`; nothing here calls them.
 template <class Tag, class T, int Count>
 IR_DEVICE T* block_memory();
 template <class T>

@@ -102,8 +102,8 @@ class HostBackend final : public Backend {
     return {memory, [](void* address) { ::operator delete(address, line); }};
   }
 
-  // Every fiber gets its turn, however many there are.
   bool has_all_ranks() const override { return true; }
+  // Every fiber gets its turn, however many there are.
   int max_blocks() const override { return 1024; }
   void check_resident(const detail::KernelEntry&, int) const override {}
   void prepare(const detail::KernelEntry&) override {}

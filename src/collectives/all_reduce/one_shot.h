@@ -7,7 +7,7 @@
 
 namespace iridium {
 
-/// Everybody copies its elements to its scratch and reads everybody's: one barrier per round, and
+/// Everybody copies its elements to its scratch and reads the others': one barrier per round, and
 /// no other, since the next round uses the other half of the scratch.
 template <Number T, int Vectors>
 struct OneShotAllReduce {
@@ -34,13 +34,15 @@ struct OneShotAllReduce {
       if (round > 0)
         start();
       else if (!call.begin(start))
-        return;
+        return copies.drop();
       T* const staged = reinterpret_cast<T*>(lane.scratch(call.parity(round))) + part.first;
       copies.finish(source_of, [&](int) { return staged; });
       const std::uint32_t arrival = call.arrive();
+      // Of an input that allows no vectors, the copy does.
+      const int own = target::allows_vectors(from) ? peers.rank() : -1;
       auto reduction = slice_reduction<Vectors, T>(
           block, op, part.count, peers.size(),
-          [&](int place) { return place == peers.rank() ? from : peers.at(staged, place); }, 1,
+          [&](int place) { return place == own ? from : peers.at(staged, place); }, 1,
           [&](int) { return to; });
       reduction.prepare();
       if (!call.await(arrival)) return;

@@ -190,7 +190,7 @@ struct ColumnReduce {
       const auto piece = pieces.at(pieces.rounds.first(round) + index);
       const T* const own = in.at(pieces, me, piece);
       const T* const shared = direct ? own : scratch + pieces.staged(me, index);
-      reduce_slice<2, T>(
+      reduce_slice<max_queued_vectors, T>(
           block, op, piece.count, peers.size(),
           [&](int place) { return place == me ? own : peers.at(shared, place); }, 1,
           [&](int) { return out.at(pieces, 0, piece); });

@@ -16,8 +16,7 @@ RowPieces cut_into_pieces(const ColumnCall& columns, std::size_t row, std::size_
   const CollectiveCall& call = columns.call;
   constexpr std::size_t granule = vector_elements<T>;
   // A vector for each of a block's threads, times the tile.
-  std::size_t most =
-      static_cast<std::size_t>(call.choice.tile) * Block::gpu_threads * granule;
+  std::size_t most = static_cast<std::size_t>(call.choice.tile) * Block::gpu_threads * granule;
   const std::size_t room = staged_bytes(call) / sources / sizeof(T);
   if (!call.symmetric) most = std::max(granule, std::min(most, room / granule * granule));
   const std::size_t length = std::min(most, (row + granule - 1) / granule * granule);

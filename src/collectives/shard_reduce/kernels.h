@@ -49,7 +49,7 @@ struct StagedShardReduce {
         if (next > 0)
           start();
         else if (!call.begin(start))
-          return;
+          return copies.drop();
         T* const to = scratch(call, next);
         copies.finish(source_of, [&](int i) { return to + part_of(block, i, next).staged; });
         staged = call.arrive();
