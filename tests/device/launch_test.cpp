@@ -62,6 +62,41 @@ TEST(Launch, RefusesEmptyGrids) {
   expect_all_ok(run_ranks(RankKind::processes, "refused_launches", 1));
 }
 
+/// Only a GPU can get this wrong: on CPUs a kernel begins when the one before it has ended.
+IR_SCENARIO(kernels_that_let_the_next_start) {
+  constexpr int blocks = 3;
+  constexpr std::uint32_t launches = 20;
+  Context context(job);
+  Stream stream = context.make_stream();
+  Memory memory(context);
+  auto words = context.allocate<std::uint32_t>(blocks);
+  auto seen = context.allocate<std::uint32_t>(blocks);
+  memory.write(words, std::vector<std::uint32_t>(blocks, 0));
+  const auto launch_all = [&] {
+    for (std::uint32_t i = 0; i < launches; ++i)
+      launch_late_increment(context, stream, blocks, std::chrono::microseconds(50), words.data());
+    stream.copy(seen.data(), words.data(), words.bytes());
+  };
+  const auto require_seen = [&](std::uint32_t runs) {
+    stream.synchronize();
+    require(memory.read(seen) == std::vector<std::uint32_t>(blocks, runs * launches),
+            "kernels of a stream run one after the other");
+  };
+  launch_all();
+  require_seen(1);
+  stream.begin_capture();
+  launch_all();
+  const Graph graph = stream.end_capture();
+  stream.launch(graph);
+  stream.launch(graph);
+  launch_all();
+  stream.launch(graph);
+  require_seen(5);
+}
+TEST(LaunchOrder, IsKeptThoughKernelsLetTheNextStart) {
+  expect_all_ok(run_ranks(RankKind::processes, "kernels_that_let_the_next_start", 1));
+}
+
 IR_SCENARIO(throwing_block) {
   Context context(job, {.backend = BackendKind::host});
   Stream stream = context.make_stream();

@@ -28,12 +28,25 @@ struct Delay {
   IR_DEVICE void operator()(BlockOf<64> block) const { spend(block, nanoseconds); }
 };
 
+struct LateIncrement {
+  std::uint64_t nanoseconds;
+  std::uint32_t* words;
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    const std::uint32_t before = words[block.index()];
+    block.let_next_start();
+    spend(block, nanoseconds);
+    block.sync();
+    if (block.is_leader()) words[block.index()] = before + 1;
+  }
+};
+
 struct Nothing {
   IR_DEVICE void operator()(Block) const {}
 };
 
-std::uint64_t count_nanoseconds(std::chrono::milliseconds time) {
-  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+std::uint64_t count_nanoseconds(std::chrono::nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count());
 }
 
 }  // namespace
@@ -70,6 +83,11 @@ void launch_hold_lane(const Context& context, StreamRef& stream, const Lane& lan
 
 void launch_delay(const Context& context, StreamRef& stream, std::chrono::milliseconds time) {
   context.launch(stream, 1, Delay{count_nanoseconds(time)});
+}
+
+void launch_late_increment(const Context& context, StreamRef& stream, int blocks,
+                           std::chrono::microseconds time, std::uint32_t* words) {
+  context.launch(stream, blocks, LateIncrement{count_nanoseconds(time), words});
 }
 
 void launch_resident(const Context& context, StreamRef& stream, int blocks) {

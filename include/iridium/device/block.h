@@ -47,6 +47,11 @@ class BlockOf {
   }
   /// Lets other blocks run, in loops that wait. `again`: nothing has changed since the last call.
   IR_DEVICE void pause(bool again) const { target::pause(seat_, again); }
+  /// Lets the stream's next kernel take its place on the GPU, as soon as every block has called
+  /// this or ended; it begins only when this kernel has ended. For kernels that wait for other
+  /// ranks: not before they know that every rank's has started, whose place it could take, and only
+  /// if they then wait for nothing else.
+  IR_DEVICE void let_next_start() const { target::let_next_start(seat_); }
   /// Nanoseconds since some point in the past.
   IR_DEVICE std::uint64_t nanoseconds() const { return target::nanoseconds(seat_); }
 

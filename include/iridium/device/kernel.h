@@ -71,7 +71,10 @@ constexpr int least_blocks() {
 template <class Kernel, int Threads>
 __global__ void __launch_bounds__(Threads, least_blocks<Kernel>())
     run_on_cuda(const __grid_constant__ Kernel kernel) {
-  kernel(BlockOf<Threads>());
+  const BlockOf<Threads> block;
+  target::fetch_arguments(&kernel);
+  target::await_previous(block.seat());
+  kernel(block);
 }
 
 template <class Kernel>
@@ -79,10 +82,18 @@ struct CudaEntry {
   static constexpr int threads = threads_of(&Kernel::operator());
 
   static int launch(const void* kernel, int blocks, void* stream) {
+    cudaLaunchAttribute starts_early = {};
+    starts_early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    starts_early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(threads);
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = &starts_early;
+    config.numAttrs = waits_for_previous() ? 1 : 0;
     void* arguments[] = {const_cast<void*>(kernel)};
-    return cudaLaunchKernel(reinterpret_cast<const void*>(&run_on_cuda<Kernel, threads>),
-                            dim3(static_cast<unsigned>(blocks)), dim3(threads), arguments, 0,
-                            static_cast<cudaStream_t>(stream));
+    return cudaLaunchKernelExC(
+        &config, reinterpret_cast<const void*>(&run_on_cuda<Kernel, threads>), arguments);
   }
   static int load() {
     if (const cudaError_t error = share_memory(); error != cudaSuccess) return error;
@@ -96,6 +107,16 @@ struct CudaEntry {
   }
 
  private:
+  /// Whether its code has the wait of `run_on_cuda`, without which it may not be put on the GPU
+  /// before the kernel in front of it has ended: code for older GPUs has none, wherever it runs.
+  static bool waits_for_previous() {
+    static const bool waits = [] {
+      cudaFuncAttributes attributes = {};
+      return cudaFuncGetAttributes(&attributes, run_on_cuda<Kernel, threads>) == cudaSuccess &&
+             attributes.ptxVersion >= 90;
+    }();
+    return waits;
+  }
   /// A multiprocessor divides its memory between blocks and cache anew only when it is empty. With
   /// all that blocks can have, kernels that need less can start beside one that waits; the other
   /// way round they could not.

@@ -71,6 +71,31 @@ IR_DEVICE inline std::uint64_t nanoseconds(Seat*) {
 }
 IR_DEVICE inline void point(Seat*) {}
 
+/// Looks at every line of a kernel's arguments, so that they are near when they are needed. Small
+/// messages take 3 to 5 % longer without.
+template <class Kernel>
+IR_DEVICE void fetch_arguments(const Kernel* kernel) {
+  constexpr std::size_t line = 64;
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(kernel);
+  unsigned seen = 0;
+  for (std::size_t i = 0; i < sizeof(Kernel); i += line) seen ^= bytes[i];
+  seen ^= bytes[sizeof(Kernel) - 1];
+  // Something to do with them, which does no harm.
+  if (seen == 1) asm volatile("nanosleep.u32 1;");
+}
+// A kernel may be started before the one in front of it in the stream has ended; `await_previous`
+// comes before it reads or writes memory.
+IR_DEVICE inline void await_previous(Seat*) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+IR_DEVICE inline void let_next_start(Seat*) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // Atomics are written in PTX to say that addresses are global: for others the compiler must allow
 // for shared memory, and then waits for every result. The constraint "C" puts a text into the
 // instruction: atom + .release + .sys + .global + .add + .u32.

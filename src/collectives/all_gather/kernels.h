@@ -41,6 +41,7 @@ struct StagedPullGather {
           block, 2, [&](int i) { return (i == 0 ? staged : own) + part.first; },
           buffers.in + rounds.first(round) + part.first, part.count);
       if (!call.barrier()) return;
+      block.let_next_start();
       copy_arrays<std::uint8_t>(block, peers.size() - 1, [&](int i) {
         const int place = staggered(peers, i + 1);
         return ArrayCopy<std::uint8_t>{buffers.part(place, round) + part.first,
@@ -78,6 +79,7 @@ struct StagedPushGather {
           },
           buffers.in + rounds.first(round) + part.first, part.count);
       if (!call.barrier()) return;
+      block.let_next_start();
       copy_arrays<std::uint8_t>(block, peers.size() - 1, [&](int i) {
         const int source = staggered(peers, i + 1);
         return ArrayCopy<std::uint8_t>{buffers.part(source, round) + part.first, slot(source),
@@ -99,6 +101,7 @@ struct DirectPushGather {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
     if (!call.enter()) return;
+    block.let_next_start();
     const Slice part = buffers.rounds.slice(block, 0);
     std::uint8_t* const own = buffers.part(peers.rank(), 0) + part.first;
     spread<Vectors>(
@@ -118,6 +121,7 @@ struct DirectPullGather {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
     if (!call.enter()) return;
+    block.let_next_start();
     const Slice part = buffers.rounds.slice(block, 0);
     copy_arrays<std::uint8_t>(block, peers.size(), [&](int i) {
       const int place = staggered(peers, i);
@@ -161,6 +165,7 @@ struct PacketGather {
             store_word(part(first + i), word, bytes,
                        __builtin_bit_cast(PacketElements<std::uint8_t>, packets[i]));
       }
+      block.let_next_start();
     });
     if (all_received(call, !received, share)) call.finish();
   }

@@ -34,6 +34,7 @@ struct AtomicAllReduce {
       for_each_element(block, shards.slice(block, peers.rank(), round),
                        [&](std::size_t i) { sums[i] = Total(); });
       if (!call.barrier()) return;
+      block.let_next_start();
       IR_ROLLED for (int k = 0; k < size; ++k) {
         const int shard = staggered(peers, k);
         const std::size_t at = shards.first(shard, round);

@@ -35,6 +35,7 @@ struct PacketAllReduce {
     share.for_each(block, [&](std::uint32_t word) {
       const auto own = load_word(in, word, count);
       store_word(out, word, count, reduce_packets(call, op, word, own, received));
+      block.let_next_start();
     });
     if (all_received(call, !received, share)) call.finish();
   }

@@ -36,6 +36,7 @@ struct PacketTwoShotAllReduce {
     share.for_each(block, [&](std::uint32_t word) {
       const auto own = load_word(in, at(me, word), count);
       const auto total = reduce_packets(call, op, word, own, received);
+      block.let_next_start();
       IR_ROLLED for (int i = 1; i < peers.size(); ++i) {
         send_packet(call, staggered(peers, i), results + word, __builtin_bit_cast(Packet, total));
       }

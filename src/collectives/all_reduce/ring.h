@@ -27,6 +27,7 @@ struct RingAllReduce {
       IR_ROLLED for (int step = 0; step < size; ++step) {
         reduce(block, call.parity(round), round, step);
         if (!call.barrier()) return;
+        block.let_next_start();
       }
       IR_ROLLED for (int step = 1; step < size; ++step) {
         pass_on(block, call.parity(round), round, step);

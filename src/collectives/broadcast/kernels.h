@@ -62,6 +62,7 @@ struct StagedBroadcast {
         spread<4>(
             block, 2, [&](int i) { return i == 0 ? staged : out + first; }, in + first, part.count);
       if (!call.barrier()) return;
+      block.let_next_start();
       if (peers.rank() != root) copy(block, out + first, peers.at(staged, root), part.count);
     }
     call.finish(rounds.count);
@@ -80,6 +81,7 @@ struct DirectBroadcast {
   IR_DEVICE void operator()(Block block) const {
     LaneCall call(lane, block);
     if (!call.enter()) return;
+    block.let_next_start();
     const Slice part = rounds.slice(block, 0);
     const std::uint8_t* const from = lane.peers().at(in, root);
     // In place, the root must not even write what is there: the others are reading it.

@@ -101,6 +101,7 @@ struct StagedColumnGather {
                         piece.count};
           });
       if (!call.barrier()) return;
+      block.let_next_start();
       copy_pieces<std::uint8_t>(
           block, part, 1, peers.size() - 1, [&](int after, std::size_t index) {
             const int source = staggered(peers, after);
@@ -127,6 +128,7 @@ struct DirectColumnGather {
     const RowPieces& pieces = work.pieces;
     LaneCall call(lane, block);
     if (!call.enter()) return;
+    block.let_next_start();
     copy_pieces<std::uint8_t>(
         block, pieces.rounds.slice(block, 0), 0, peers.size(), [&](int after, std::size_t index) {
           const int place = staggered(peers, after);
@@ -156,6 +158,7 @@ struct ColumnReduce {
     LaneCall call(lane, block);
     if (direct) {
       if (!call.enter()) return;
+      block.let_next_start();
       reduce(block, 0, nullptr);
       call.leave();
       return;
@@ -165,6 +168,7 @@ struct ColumnReduce {
       T* const scratch = reinterpret_cast<T*>(lane.scratch(call.parity(round)));
       stage(block, round, scratch);
       if (!call.barrier()) return;
+      block.let_next_start();
       reduce(block, round, scratch);
     }
     call.finish(pieces.rounds.count);

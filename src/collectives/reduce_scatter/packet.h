@@ -29,6 +29,7 @@ struct PacketReduceScatter {
     share.for_each(block, [&](std::uint32_t word) {
       const auto own = load_word(shard(peers.rank()), word, count);
       store_word(out, word, count, reduce_packets(call, op, word, own, received));
+      block.let_next_start();
     });
     if (all_received(call, !received, share)) call.finish();
   }
