@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "collectives/vector_queue.h"
 #include "iridium/device/copy.h"
+#include "iridium/device/lane_call.h"
 
 namespace iridium {
 
@@ -51,6 +53,23 @@ class ArrayCopies {
       ahead_ = thread_ * chunk;
       IR_ROLLED for (int i = 0; i < queue_.depth; ++i) push();
     }
+  }
+  /// `prepare` and `start`, in a call's first round while the call begins: its step and parity are
+  /// known afterwards. False when it does not begin.
+  template <class SourceOf>
+  [[nodiscard]] IR_DEVICE bool start_round(LaneCall<Threads>& call, std::uint32_t round,
+                                           SourceOf source_of) {
+    const auto start_all = [&] {
+      prepare(source_of);
+      start();
+    };
+    if (round > 0) {
+      start_all();
+    } else if (!call.begin(start_all)) {
+      drop();
+      return false;
+    }
+    return true;
   }
   /// Instead of `finish`: waits for what is on its way, and leaves it.
   IR_DEVICE void drop() {

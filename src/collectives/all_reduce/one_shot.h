@@ -27,14 +27,7 @@ struct OneShotAllReduce {
       const T* const from = in + rounds.first(round) + part.first;
       T* const to = out + rounds.first(round) + part.first;
       const auto source_of = [&](int) { return ArraySource<T>{from, part.count}; };
-      const auto start = [&] {
-        copies.prepare(source_of);
-        copies.start();
-      };
-      if (round > 0)
-        start();
-      else if (!call.begin(start))
-        return copies.drop();
+      if (!copies.start_round(call, round, source_of)) return;
       T* const staged = reinterpret_cast<T*>(lane.scratch(call.parity(round))) + part.first;
       copies.finish(source_of, [&](int) { return staged; });
       const std::uint32_t arrival = call.arrive();
@@ -46,6 +39,7 @@ struct OneShotAllReduce {
           [&](int) { return to; });
       reduction.prepare();
       if (!call.await(arrival)) return;
+      block.let_next_start();
       reduction.run();
     }
     call.finish(rounds.count);

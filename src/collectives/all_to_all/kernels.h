@@ -46,20 +46,27 @@ struct StagedAllToAll {
     const Peers& peers = lane.peers();
     const int me = peers.rank();
     LaneCall call(lane, block);
-    if (!call.begin()) return;
+    ArrayCopies<std::uint8_t, Block::gpu_threads> copies(block, peers.size());
     IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
+      const std::size_t first = rounds.first(round);
+      const auto sent_to = [&](int to) { return slice(block, parts.send_bytes(to), first); };
+      const auto source_of = [&](int i) {
+        const int to = staggered(peers, i);
+        const Slice part = sent_to(to);
+        return ArraySource<std::uint8_t>{in + parts.send_first(to) + first + part.first,
+                                         part.count};
+      };
+      if (!copies.start_round(call, round, source_of)) return;
       auto* const staged = reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round)));
       const auto slot = [&](int source) {
         return staged + static_cast<std::size_t>(source) * rounds.chunk;
       };
-      const std::size_t first = rounds.first(round);
-      copy_arrays<std::uint8_t>(block, peers.size(), [&](int i) {
+      copies.finish(source_of, [&](int i) {
         const int to = staggered(peers, i);
-        const Slice part = slice(block, parts.send_bytes(to), first);
-        return ArrayCopy<std::uint8_t>{peers.at(slot(me), to) + part.first,
-                                       in + parts.send_first(to) + first + part.first, part.count};
+        return peers.at(slot(me), to) + sent_to(to).first;
       });
       if (!call.barrier()) return;
+      block.let_next_start();
       copy_arrays<std::uint8_t>(block, peers.size(), [&](int i) {
         const int from = staggered(peers, i);
         const Slice part = slice(block, parts.receive_bytes(from), first);
@@ -93,6 +100,7 @@ struct DirectAllToAll {
     const Peers& peers = lane.peers();
     LaneCall call(lane, block);
     if (!call.enter()) return;
+    block.let_next_start();
     const std::size_t bytes = rounds.total;
     const Slice part = rounds.slice(block, 0);
     std::uint8_t* const slot = out + static_cast<std::size_t>(peers.rank()) * bytes + part.first;

@@ -34,6 +34,7 @@ struct StagedShardReduce {
         reduction.prepare();
         // Every member has staged this round, and reduced the one before.
         if (!call.await(staged)) return;
+        block.let_next_start();
         reduction.run();
         if (gathers) reduced = call.arrive();
       }
@@ -42,14 +43,7 @@ struct StagedShardReduce {
           const Part part = part_of(block, i, next);
           return ArraySource<T>{in + part.first, part.count};
         };
-        const auto start = [&] {
-          copies.prepare(source_of);
-          copies.start();
-        };
-        if (next > 0)
-          start();
-        else if (!call.begin(start))
-          return copies.drop();
+        if (!copies.start_round(call, next, source_of)) return;
         T* const to = scratch(call, next);
         copies.finish(source_of, [&](int i) { return to + part_of(block, i, next).staged; });
         staged = call.arrive();
@@ -118,6 +112,7 @@ struct DirectShardReduce {
   IR_DEVICE void operator()(Block block) const {
     LaneCall call(lane, block);
     if (!call.enter()) return;
+    block.let_next_start();
     const Peers& peers = lane.peers();
     const Slice part = shards.slice(block, peers.rank(), 0);
     const std::size_t first = shards.first(peers.rank(), 0) + part.first;
