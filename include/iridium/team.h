@@ -21,7 +21,7 @@ class TeamState;
 /// Sizes of a team's lane: the part of every member's segment that the team's kernels talk through.
 struct TeamOptions {
   int max_blocks = 64;  ///< the largest grid of a call; the smallest among all ranks wins
-  std::size_t scratch_bytes = 4u << 20;  ///< staging area, per parity
+  std::size_t scratch_bytes = 8u << 20;  ///< staging area, per parity
   std::size_t packet_bytes = 2u << 20;   ///< payload of small messages, of all members, per parity
   std::string name = {};                 ///< for messages; default "team 3"
 };

@@ -22,7 +22,7 @@ constexpr std::array table = {
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
-            "team's lane takes about 17 MiB of it."},
+            "team's lane takes about 25 MiB of it."},
     Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
             "Seconds until any wait gives up and names the ranks that were missing."},
     Setting{"ContextOptions::checked", "", variables::checked, "0",
@@ -43,7 +43,7 @@ constexpr std::array table = {
             "Called when a step of a context's construction begins."},
     Setting{"TeamOptions::max_blocks", "", "", "64",
             "Largest grid of a call; the smallest among all ranks wins."},
-    Setting{"TeamOptions::scratch_bytes", "", "", "4M",
+    Setting{"TeamOptions::scratch_bytes", "", "", "8M",
             "Staging area of a team's lane, per parity."},
     Setting{"TeamOptions::packet_bytes", "", "", "2M",
             "Payload of small messages in a team's lane, per parity; the members share it."},

@@ -149,7 +149,7 @@ TEST(ProbeCommandLine, LeavesNoFileBehind) {
 }
 
 TEST(ProbeCommandLine, NamesTheCaseThatCannotRun) {
-  ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "17M", 1), 0);
+  ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "25M", 1), 0);
   const CommandResult result = run_command({"probe", "-n", "1", "--op", "put", "--format", "json"});
   ::unsetenv("IRIDIUM_HEAP_BYTES");
   EXPECT_NE(result.status, 0);
