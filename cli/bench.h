@@ -24,7 +24,7 @@ struct BenchCommand {
   std::vector<std::string> operations = {};  ///< by name
   std::string bytes = "4K:64M";              ///< of operations with a payload
   std::vector<std::string> settings = {};    ///< "blocks=8,16"
-  std::vector<std::string> baselines = {"memory_copy", "copy_kernel"};
+  std::vector<std::string> baselines = {"memory_copy", "copy_kernel", "gather_copies"};
   std::vector<std::string> peers = {};  ///< commands of other libraries' programs
   int samples = 15;
   double sample_milliseconds = 20;

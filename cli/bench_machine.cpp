@@ -90,7 +90,7 @@ std::size_t memory_for_rank(const std::string& backend, int ranks) {
 BenchRun begin_run(const std::string& command) {
   BenchRun run;
   run.version = version();
-  run.commit = IRIDIUM_COMMIT;
+  run.commit = built_commit;
   run.command = command;
   run.machine = this_machine();
   return run;

@@ -26,6 +26,9 @@ std::string machine_text(const BenchMachine& machine);
 /// its share, since peers and checks need some too. `backend` is as in `backend_for`.
 std::size_t memory_for_rank(const std::string& backend, int ranks);
 
+/// The checkout's commit when this was built, or empty; cmake/write_commit.cmake defines it.
+extern const char* const built_commit;
+
 /// A run of this program on this machine, still without figures.
 BenchRun begin_run(const std::string& command);
 

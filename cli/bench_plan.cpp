@@ -122,7 +122,7 @@ std::vector<std::string> values_of(const Operation& operation, const std::string
   const Parameter* given = find_parameter(settings, name);
   std::vector<std::string> values = given != nullptr ? given->values : std::vector<std::string>();
   // Those of other operations in the same run.
-  if (name == "algorithm")
+  if (name == "algorithm" || name == "memory")
     std::erase_if(values, [&](const std::string& value) {
       return std::ranges::find(parameter->values, value) == parameter->values.end();
     });
@@ -159,6 +159,12 @@ void add_entries(BenchHeat& heat, const std::string& contender, const Operation&
     });
     heat.entries.push_back({contender, &operation, std::move(arguments)});
   }
+}
+
+/// Every operation with a payload has plain copies beside it, an all-gather those it could be made
+/// of, too.
+bool is_limit_of(const Operation& limit, const Operation& operation) {
+  return limit.name != "gather_copies" || operation.name == "all_gather";
 }
 
 /// What is the same thing: another type or reduction is a heat of its own.
@@ -211,7 +217,8 @@ std::vector<BenchHeat> plan(const BenchCommand& command, const std::vector<Opera
       add_entries(heat, "iridium", *operation, settings);
       if (has_payload)
         for (const Operation* baseline : baselines)
-          add_entries(heat, baseline->name, *baseline, settings);
+          if (is_limit_of(*baseline, *operation))
+            add_entries(heat, baseline->name, *baseline, settings);
       heats.push_back(std::move(heat));
     }
   }

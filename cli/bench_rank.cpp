@@ -253,7 +253,7 @@ std::optional<std::size_t> heap_bytes(const std::vector<BenchHeat>& heats, int r
     const std::size_t outputs =
         heat.operation == "all_gather" ? static_cast<std::size_t>(ranks) : 1;
     most = std::max(most,
-                    heat.entries.size() * ((2 + outputs) * heat.bytes + (std::size_t{24} << 20)));
+                    heat.entries.size() * ((2 + outputs) * heat.bytes + (std::size_t{32} << 20)));
   }
   return std::min((std::size_t{128} << 20) + most,
                   memory_for_rank(variable("IRIDIUM_BACKEND"), ranks));

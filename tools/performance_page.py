@@ -19,7 +19,7 @@ from project_files import ROOT
 SCHEMA, KIND = 1, "iridium bench"
 MARK = "made by tools/performance_page.py"
 MODES = {"graph": "Per call of a replayed graph", "eager": "Per call that the host submits"}
-LIMITS = ("memory_copy", "copy_kernel")
+LIMITS = ("memory_copy", "copy_kernel", "gather_copies")
 CONTENDERS = ("iridium", "torch", "openmpi", *LIMITS)
 NUMBERS = ("samples", "calls", "median_us", "p10_us", "p90_us", "algorithm_gbps", "bus_gbps", "copy_share")
 PLOTTED_SIZES = 3

@@ -55,7 +55,7 @@ struct Operation {
 
 /// All stream operations, by name.
 const std::vector<Operation>& operations();
-/// Plain copies within a rank, by name: what bandwidths are seen beside.
+/// Plain copies, by name: what bandwidths are seen beside.
 const std::vector<Operation>& copy_limits();
 /// Host calls that no capture may let pass, by name.
 const std::vector<Operation>& host_calls();

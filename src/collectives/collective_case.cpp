@@ -1,7 +1,9 @@
 #include "collectives/collective_case.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -154,15 +156,16 @@ std::size_t CollectiveArguments::count(int members) const {
   return each == 0 ? 1 : each;
 }
 
-CollectiveArguments parse_collective(const Arguments& arguments) {
-  const std::string memory = text_argument(arguments, memory_parameter);
-  if (memory != "plain" && memory != "symmetric")
+CollectiveArguments parse_collective(const Arguments& arguments, const Parameter& memory) {
+  const std::string kind = text_argument(arguments, memory);
+  if (std::ranges::find(memory.values, kind) == memory.values.end())
     throw Error(Errc::invalid_argument,
-                fmt::format("memory is '{}': expected plain or symmetric", memory));
+                fmt::format("memory is '{}': expected {}", kind, fmt::join(memory.values, " or ")));
   return {.bytes = count_argument(arguments, collective_bytes),
           .type = parse_data_type(text_argument(arguments, dtype_parameter)),
           .op = parse_reduce_op(text_argument(arguments, op_parameter)),
-          .symmetric = memory == "symmetric",
+          .symmetric = kind == "symmetric",
+          .in_place = kind == "in_place",
           .blocks = wish_argument(arguments, blocks_wish),
           .tile = wish_argument(arguments, tile_wish)};
 }
@@ -189,9 +192,16 @@ void CollectiveCase::set_inputs(std::uint64_t seed) {
 }
 
 void CollectiveCase::launch(StreamRef& stream) {
-  collective_.launch(
-      stream, {in_.data(), out_.data(), collective_.count, arguments_.type, arguments_.symmetric});
+  if (arguments_.in_place)
+    stream.copy(out_.data(), in_.data(), collective_.in_count * size_of(arguments_.type));
+  launch_alone(stream);
   detail::retain_captured(stream, in_, out_);
+}
+
+void CollectiveCase::launch_alone(StreamRef& stream) {
+  collective_.launch(stream, {source().data(), out_.data(), collective_.count, arguments_.type,
+                              arguments_.symmetric});
+  detail::retain_captured(stream, source(), out_);
 }
 
 std::string CollectiveCase::check(std::uint64_t seed) {

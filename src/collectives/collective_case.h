@@ -17,6 +17,8 @@ inline const Parameter collective_bytes = {"bytes", {"4012", "4", "100000"}};
 inline const Parameter dtype_parameter = {"dtype", {"bf16"}};
 inline const Parameter op_parameter = {"op", {"sum"}};
 inline const Parameter memory_parameter = {"memory", {"plain", "symmetric"}};
+/// Of operations that can put their result where the input was, in plain memory.
+inline const Parameter memory_or_place = {"memory", {"plain", "symmetric", "in_place"}};
 inline const Parameter blocks_wish = {"blocks", {"automatic"}};
 inline const Parameter tile_wish = {"tile", {"automatic"}};
 
@@ -31,14 +33,17 @@ struct CollectiveArguments {
   DataType type;
   ReduceOp op;
   bool symmetric;
+  bool in_place;
   int blocks;
   int tile;
 
   /// How many elements the bytes hold, for each of `members`; at least one.
   std::size_t count(int members = 1) const;
 };
-/// Throws `invalid_argument` for values that mean nothing.
-CollectiveArguments parse_collective(const Arguments& arguments);
+/// `memory`: with the kinds that the operation has. Throws `invalid_argument` for values that mean
+/// nothing.
+CollectiveArguments parse_collective(const Arguments& arguments,
+                                     const Parameter& memory = memory_parameter);
 
 /// One of a collective's elements: what member `place` has at `index`.
 struct SourceElement {
@@ -67,11 +72,15 @@ class CollectiveCase final : public OperationCase {
 
   void set_inputs(std::uint64_t seed) override;
   void launch(StreamRef& stream) override;
+  void launch_alone(StreamRef& stream) override;
   std::string check(std::uint64_t seed) override;
   std::size_t bytes() const override;
   double bus_factor() const override { return collective_.bus_factor; }
 
  private:
+  /// What the collective reads. In place, `launch` has put the input where the result comes.
+  const SymmetricArray<std::uint64_t>& source() const { return arguments_.in_place ? out_ : in_; }
+
   Team team_;
   Stream stream_;
   CollectiveArguments arguments_;

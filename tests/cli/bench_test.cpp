@@ -53,6 +53,27 @@ TEST(BenchPlan, HasAHeatPerSizeWithItsBaselines) {
   EXPECT_EQ(heats[2].entries[0].arguments, Arguments{});
 }
 
+TEST(BenchPlan, HasTheCopiesThatAnAllGatherCouldBeMadeOfBesideIt) {
+  BenchCommand command = command_for({"all_gather", "all_reduce"});
+  command.settings = {"algorithm=automatic"};
+  const std::vector<BenchHeat> heats = plan(command);
+  ASSERT_EQ(heats.size(), 4u);
+  ASSERT_EQ(heats[0].entries.size(), 4u);
+  EXPECT_EQ(heats[0].entries[3].contender, "gather_copies");
+  EXPECT_EQ(heats[2].entries.size(), 3u);
+}
+
+TEST(BenchPlan, MeasuresKindsOfMemoryThatTheOperationHas) {
+  BenchCommand command = command_for({"all_reduce", "broadcast"});
+  command.settings = {"algorithm=automatic", "memory=plain,in_place"};
+  command.baselines.clear();
+  const std::vector<BenchHeat> heats = plan(command);
+  ASSERT_EQ(heats[0].entries.size(), 2u);
+  EXPECT_EQ(heats[0].entries[1].arguments.at("memory"), "in_place");
+  ASSERT_EQ(heats[2].entries.size(), 1u);
+  EXPECT_EQ(heats[2].entries[0].arguments.at("memory"), "plain");
+}
+
 TEST(BenchPlan, TakesSettings) {
   BenchCommand command = command_for({"put"});
   command.settings = {"blocks=8,16"};

@@ -12,7 +12,7 @@ const Parameter algorithm_parameter = {
 
 std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
                                        const Arguments& arguments) {
-  const CollectiveArguments parsed = parse_collective(arguments);
+  const CollectiveArguments parsed = parse_collective(arguments, memory_or_place);
   const AllReduceOptions options = {
       .op = parsed.op,
       .algorithm = parse_all_reduce_algorithm(text_argument(arguments, algorithm_parameter)),
@@ -42,7 +42,7 @@ std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
 Operation all_reduce_operation() {
   return {"all_reduce",
           "every member gets the reduction of all members' elements",
-          {collective_bytes, dtype_parameter, op_parameter, algorithm_parameter, memory_parameter,
+          {collective_bytes, dtype_parameter, op_parameter, algorithm_parameter, memory_or_place,
            blocks_wish, tile_wish},
           prepare};
 }

@@ -2,6 +2,8 @@
 
 #include "collectives/case_buffers.h"
 #include "collectives/copy_limits/launch.h"
+#include "iridium/device_barrier.h"
+#include "iridium/remote_memory.h"
 
 namespace iridium {
 namespace {
@@ -58,6 +60,39 @@ class CopyKernelCase final : public CopyCase {
   int blocks_;
 };
 
+/// An all-gather by the stream's copies; the barriers that it would need are not measured.
+class GatherCopiesCase final : public OperationCase {
+ public:
+  GatherCopiesCase(Context& context, const Team& team, const Arguments& arguments)
+      : team_(team), buffers_(context, team, number_argument(arguments), team.size()) {}
+
+  void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
+  std::string check(std::uint64_t seed) override { return buffers_.check_all(seed); }
+  std::size_t bytes() const override {
+    return static_cast<std::size_t>(team_.size()) * buffers_.bytes();
+  }
+  double bus_factor() const override { return 1.0 * (team_.size() - 1) / team_.size(); }
+
+  void launch(StreamRef& stream) override {
+    stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
+    device_barrier(stream, team_);
+    launch_alone(stream);
+    device_barrier(stream, team_);
+  }
+  void launch_alone(StreamRef& stream) override {
+    for (int i = 0; i < team_.size(); ++i) {
+      const int place = (team_.rank() + i) % team_.size();
+      get(stream, team_,
+          buffers_.output.data() + static_cast<std::size_t>(place) * buffers_.count(),
+          buffers_.shared.data(), buffers_.bytes(), place);
+    }
+  }
+
+ private:
+  Team team_;
+  CaseBuffers buffers_;
+};
+
 }  // namespace
 
 std::vector<Operation> copy_limit_operations() {
@@ -68,7 +103,11 @@ std::vector<Operation> copy_limit_operations() {
           {"memory_copy",
            "the stream copies this rank's numbers",
            {message_bytes},
-           prepare_case<MemoryCopyCase>}};
+           prepare_case<MemoryCopyCase>},
+          {"gather_copies",
+           "the stream copies every member's numbers",
+           {message_bytes},
+           prepare_case<GatherCopiesCase>}};
 }
 
 }  // namespace iridium
