@@ -23,7 +23,7 @@ LIMITS = ("memory_copy", "copy_kernel", "gather_copies")
 CONTENDERS = ("iridium", "torch", "openmpi", *LIMITS)
 NUMBERS = ("samples", "calls", "median_us", "p10_us", "p90_us", "algorithm_gbps", "bus_gbps", "copy_share")
 PLOTTED_SIZES = 3
-MOST_COLUMNS = 12
+MOST_COLUMNS = 15
 
 HEAD = f"# Performance\n\n<!-- {MARK}: do not edit -->\n"
 NOTHING = "There are no result files yet.\n"

@@ -140,8 +140,8 @@ class Tables(PageTest):
         self.assertIn("(`graph`), float32, sum:\n", self.text_of(figure(2, op="sum")))
 
     def test_wide_tables_are_one_per_number_of_ranks(self):
-        names = [f"way_{i}" for i in range(7)]
-        text = self.text_of(*(figure(i + 1, algorithm=names[i], ranks=r) for i in range(7) for r in (2, 4)))
+        names = [f"way_{i}" for i in range(8)]
+        text = self.text_of(*(figure(i + 1, algorithm=names[i], ranks=r) for i in range(8) for r in (2, 4)))
         head = "| bytes | " + " | ".join(f"iridium {name}" for name in names) + " |\n"
         for ranks in (2, 4):
             self.assertIn(f"Per call of a replayed graph (`graph`), float32, {ranks} ranks:\n\n{head}", text)
