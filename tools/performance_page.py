@@ -33,7 +33,7 @@ INTRODUCTION = (
     "[result files](../bench/results/) mean.\n\n"
     "Cells have the median time of a call in microseconds and, where there is payload, the bus bandwidth in GB/s (10⁹ "
     "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold, "
-    "unless another one has the same time; plain copies within a rank are a limit and take no part in that. A time "
+    "unless another one has the same time; plain copies are a limit and take no part in that. A time "
     "behind a ~ was not steady: its 90th percentile is over twice its 10th; beside it somebody is bold only when all "
     "of its times were shorter. Plots have a light band from the 10th to the 90th percentile. torch is called from "
     "Python, whose overhead its eager figures contain.\n"
