@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/text.h"
+#include "iridium/device_barrier.h"
 
 namespace iridium {
 
@@ -62,6 +63,20 @@ std::string CaseBuffers::check(std::uint64_t seed, const std::vector<int>& place
                            places[part], found[part * count_ + i], expected[i]);
   }
   return {};
+}
+
+void CaseBuffers::read_shared(StreamRef& stream, const std::function<void()>& read) {
+  stream.copy(shared.data(), input.data(), bytes());
+  device_barrier(stream, team_);
+  read();
+  device_barrier(stream, team_);
+}
+
+void CaseBuffers::gather_shared(StreamRef& stream) {
+  for (int i = 0; i < team_.size(); ++i) {
+    const auto place = static_cast<std::size_t>((team_.rank() + i) % team_.size());
+    stream.copy(output.data() + place * count_, shared.at(team_.ranks()[place]), bytes());
+  }
 }
 
 std::string CaseBuffers::check_all(std::uint64_t seed) {

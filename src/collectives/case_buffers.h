@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,12 @@ class CaseBuffers {
   std::string check(std::uint64_t seed, const std::vector<int>& places);
   /// The same for all members.
   std::string check_all(std::uint64_t seed);
+
+  /// Shows members each other's inputs, in `shared`, while what `read` submits reads them: between
+  /// two barriers.
+  void read_shared(StreamRef& stream, const std::function<void()>& read);
+  /// Copies everybody's `shared` to the output, beginning with this member's.
+  void gather_shared(StreamRef& stream);
 
   std::size_t count() const { return count_; }
   std::size_t bytes() const { return count_ * sizeof(std::uint32_t); }

@@ -192,10 +192,11 @@ void CollectiveCase::set_inputs(std::uint64_t seed) {
 }
 
 void CollectiveCase::launch(StreamRef& stream) {
-  if (arguments_.in_place)
+  if (arguments_.in_place) {
     stream.copy(out_.data(), in_.data(), collective_.in_count * size_of(arguments_.type));
+    detail::retain_captured(stream, in_, out_);
+  }
   launch_alone(stream);
-  detail::retain_captured(stream, in_, out_);
 }
 
 void CollectiveCase::launch_alone(StreamRef& stream) {

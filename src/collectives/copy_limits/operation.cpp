@@ -2,8 +2,6 @@
 
 #include "collectives/case_buffers.h"
 #include "collectives/copy_limits/launch.h"
-#include "iridium/device_barrier.h"
-#include "iridium/remote_memory.h"
 
 namespace iridium {
 namespace {
@@ -74,19 +72,9 @@ class GatherCopiesCase final : public OperationCase {
   double bus_factor() const override { return 1.0 * (team_.size() - 1) / team_.size(); }
 
   void launch(StreamRef& stream) override {
-    stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
-    device_barrier(stream, team_);
-    launch_alone(stream);
-    device_barrier(stream, team_);
+    buffers_.read_shared(stream, [&] { launch_alone(stream); });
   }
-  void launch_alone(StreamRef& stream) override {
-    for (int i = 0; i < team_.size(); ++i) {
-      const int place = (team_.rank() + i) % team_.size();
-      get(stream, team_,
-          buffers_.output.data() + static_cast<std::size_t>(place) * buffers_.count(),
-          buffers_.shared.data(), buffers_.bytes(), place);
-    }
-  }
+  void launch_alone(StreamRef& stream) override { buffers_.gather_shared(stream); }
 
  private:
   Team team_;

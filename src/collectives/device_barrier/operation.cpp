@@ -19,11 +19,7 @@ class BarrierCase final : public OperationCase {
   void launch(StreamRef& stream) override {
     stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
     device_barrier(stream, team_);
-    for (int place = 0; place < team_.size(); ++place) {
-      const auto part = static_cast<std::size_t>(place);
-      stream.copy(buffers_.output.data() + part * buffers_.count(),
-                  buffers_.shared.at(team_.ranks()[part]), buffers_.bytes());
-    }
+    buffers_.gather_shared(stream);
     device_barrier(stream, team_);
   }
 

@@ -46,10 +46,7 @@ class GetCase final : public RingCase {
   using RingCase::RingCase;
 
   void launch(StreamRef& stream) override {
-    stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
-    device_barrier(stream, team_);
-    launch_alone(stream);
-    device_barrier(stream, team_);
+    buffers_.read_shared(stream, [&] { launch_alone(stream); });
   }
   void launch_alone(StreamRef& stream) override {
     get(stream, team_, buffers_.output.data(), buffers_.shared.data(), buffers_.bytes(),

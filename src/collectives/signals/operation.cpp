@@ -75,9 +75,7 @@ class AllCase final : public OperationCase {
     std::uint32_t* const done = flags_.data() + team_.size();
     stream.copy(buffers_.shared.data(), buffers_.input.data(), buffers_.bytes());
     launch_alone(stream);
-    for (std::size_t place = 0; place < team_.ranks().size(); ++place)
-      stream.copy(buffers_.output.data() + place * buffers_.count(),
-                  buffers_.shared.at(team_.ranks()[place]), buffers_.bytes());
+    buffers_.gather_shared(stream);
     signal_all(stream, team_, done, 1, SignalOp::add);
     wait_all(stream, team_, done, 1, {.consume = true});
   }
