@@ -71,8 +71,7 @@ IR_DEVICE inline std::uint64_t nanoseconds(Seat*) {
 }
 IR_DEVICE inline void point(Seat*) {}
 
-/// Looks at every line of a kernel's arguments, so that they are near when they are needed. Small
-/// messages take 3 to 5 % longer without.
+/// Looks at every line of a kernel's arguments, so that they are near when they are needed.
 template <class Kernel>
 IR_DEVICE void fetch_arguments(const Kernel* kernel) {
   constexpr std::size_t line = 64;

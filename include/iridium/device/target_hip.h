@@ -103,10 +103,6 @@ IR_DEVICE inline std::uint64_t nanoseconds(Seat*) {
   return __builtin_amdgcn_s_memrealtime() * 10;
 }
 IR_DEVICE inline void point(Seat*) {}
-// Kernels begin here when those before them have ended.
-template <class Kernel>
-IR_DEVICE void fetch_arguments(const Kernel*) {}
-IR_DEVICE inline void await_previous(Seat*) {}
 IR_DEVICE inline void let_next_start(Seat*) {}
 
 // Accesses say that addresses are global: for others the compiler must allow for shared memory, and
