@@ -44,8 +44,10 @@ class ArrayCopies {
 
   template <class SourceOf>
   IR_DEVICE void prepare(SourceOf source_of) {
-    if constexpr (target::has_block_memory)
+    if constexpr (target::has_block_memory) {
       if (mine_ < arrays_) source_ = source_of(mine_);
+      target::settle(source_.from, source_.count, thread_, threads_);
+    }
   }
   IR_DEVICE void start() {
     if constexpr (target::has_block_memory) {
@@ -54,18 +56,15 @@ class ArrayCopies {
       IR_ROLLED for (int i = 0; i < queue_.depth; ++i) push();
     }
   }
-  /// `prepare` and `start`, in a call's first round while the call begins: its step and parity are
-  /// known afterwards. False when it does not begin.
+  /// `prepare` and `start`, in a call's first round before and while the call begins: its step and
+  /// parity are known afterwards. False when it does not begin.
   template <class SourceOf>
   [[nodiscard]] IR_DEVICE bool start_round(LaneCall<Threads>& call, std::uint32_t round,
                                            SourceOf source_of) {
-    const auto start_all = [&] {
-      prepare(source_of);
-      start();
-    };
+    prepare(source_of);
     if (round > 0) {
-      start_all();
-    } else if (!call.begin(start_all)) {
+      start();
+    } else if (!call.begin([&] { start(); })) {
       drop();
       return false;
     }
@@ -108,7 +107,9 @@ class ArrayCopies {
       whole_ = 0;
     }
     IR_ROLLED for (std::size_t at = thread_ * chunk; at < whole_; at += threads_ * chunk) {
-      target::store_vector<Cache::normal>(to + at, queue_.front());
+      alignas(16) T part[chunk];
+      queue_.read(part);
+      target::store_vector<Cache::normal>(to + at, part);
       push();
     }
     IR_ROLLED for (std::size_t at = whole_ + thread_; at < source_.count; at += threads_) {

@@ -83,7 +83,7 @@ class Finish<A> {
 
 namespace detail {
 
-/// Combines what a thread holds of the next member's tile with what it has.
+/// Combines a member's elements with what a thread has.
 template <int Count, class T, class Combine>
 IR_DEVICE void accumulate(Accumulator<T>* totals, const T* part, bool is_first, Combine combine) {
   // Two loops, so that a CPU's compiler vectorises both.
@@ -112,47 +112,101 @@ struct TargetMemory {};
 
 /// Looked up once by the block: where the arrays are that all its threads go through.
 template <class T>
-struct ReductionTable {
-  const T** sources;
-  T** targets;
+IR_DEVICE const T** source_table() {
+  return target::block_memory<SourceMemory, const T*, max_team_size>();
+}
+template <class T>
+IR_DEVICE T** target_table() {
+  return target::block_memory<TargetMemory, T*, max_team_size>();
+}
 
-  IR_DEVICE ReductionTable()
-      : sources(target::block_memory<SourceMemory, const T*, max_team_size>()),
-        targets(target::block_memory<TargetMemory, T*, max_team_size>()) {}
+/// A vector of elements as they are reduced.
+template <class T>
+struct WideVector {
+  static constexpr int size = vector_elements<T>;
+  Accumulator<T> elements[size];
+
+  /// The next one of a queue.
+  template <class Queue>
+  static IR_DEVICE WideVector read(const Queue& queue) {
+    alignas(16) T part[size];
+    queue.read(part);
+    WideVector wide;
+    if constexpr (std::same_as<T, bf16>) {
+      // In pairs: of one number in the upper half the compiler makes two steps.
+      for (int i = 0; i < size; i += 2) {
+        const std::uint32_t pair = part[i].bits | std::uint32_t{part[i + 1].bits} << 16;
+        wide.elements[i] = __builtin_bit_cast(float, pair << 16);
+        wide.elements[i + 1] = __builtin_bit_cast(float, pair & 0xffff0000u);
+      }
+    } else {
+      for (int i = 0; i < size; ++i) wide.elements[i] = convert<Accumulator<T>>(part[i]);
+    }
+    return wide;
+  }
 };
 
-/// A GPU thread's share of the `whole` elements that are in whole vectors, of which it has `Depth`
-/// on their way.
-template <int Depth, class T, int Threads, class Combine>
-IR_DEVICE void reduce_vectors(BlockOf<Threads> block, const ReductionTable<T>& table, ReduceOp op,
-                              std::size_t whole, int members, int targets, Combine combine) {
-  constexpr std::size_t chunk = vector_elements<T>;
-  constexpr std::size_t step = Threads * chunk;
-  const std::size_t begin = static_cast<std::size_t>(block.thread()) * chunk;
-  const Finish<Accumulator<T>> finish(op, members);
-  VectorQueue<T, Depth, Threads> queue(block);
-  std::size_t ahead = begin;
-  int ahead_place = 0;
-  const auto push = [&] {
-    queue.push(table.sources[ahead_place] + ahead, ahead < whole);
-    if (++ahead_place == members) {
-      ahead_place = 0;
-      ahead += step;
+/// A GPU thread's share of the `whole` elements that are in whole vectors: those of every member,
+/// one after the other, of which it has `Depth` on their way.
+template <int Depth, class T, int Threads>
+class MemberVectors {
+ public:
+  static constexpr std::size_t step = std::size_t{Threads} * vector_elements<T>;
+
+  IR_DEVICE MemberVectors(BlockOf<Threads> block, std::size_t whole, int members)
+      : queue_(block),
+        sources_(target::block_address(source_table<T>())),
+        sources_end_(sources_ + static_cast<unsigned>(members) * sizeof(T*)),
+        next_source_(sources_),
+        ahead_(static_cast<std::size_t>(block.thread()) * vector_elements<T>),
+        whole_(whole) {
+    IR_ROLLED for (int i = 0; i < Depth; ++i) push();
+  }
+
+  IR_DEVICE WideVector<T> take() {
+    const auto wide = WideVector<T>::read(queue_);
+    push();
+    return wide;
+  }
+
+ private:
+  IR_DEVICE void push() {
+    queue_.push(target::read_pointer<const T>(next_source_) + ahead_, ahead_ < whole_);
+    next_source_ += sizeof(T*);
+    if (next_source_ == sources_end_) {
+      next_source_ = sources_;
+      ahead_ += step;
     }
-  };
-  IR_ROLLED for (int i = 0; i < Depth; ++i) push();
-  IR_ROLLED for (std::size_t at = begin; at < whole; at += step) {
-    Accumulator<T> totals[chunk];
-    IR_ROLLED for (int place = 0; place < members; ++place) {
-      alignas(16) T part[chunk];
-      target::read_vector(part, queue.front());
-      accumulate<chunk>(totals, part, place == 0, combine);
-      push();
+  }
+
+  VectorQueue<T, Depth, Threads> queue_;
+  target::BlockAddress sources_;
+  target::BlockAddress sources_end_;
+  target::BlockAddress next_source_;
+  std::size_t ahead_;
+  std::size_t whole_;
+};
+
+template <int Depth, class T, int Threads, class Combine>
+IR_DEVICE void reduce_vectors(BlockOf<Threads> block, MemberVectors<Depth, T, Threads>& vectors,
+                              ReduceOp op, std::size_t whole, int members, int targets,
+                              Combine combine) {
+  constexpr int chunk = vector_elements<T>;
+  const Finish<Accumulator<T>> finish(op, members);
+  const target::BlockAddress table = target::block_address(target_table<T>());
+  IR_ROLLED for (std::size_t at = static_cast<std::size_t>(block.thread()) * chunk; at < whole;
+                 at += vectors.step) {
+    WideVector<T> total = vectors.take();
+    IR_ROLLED for (int place = 1; place < members; ++place) {
+      const WideVector<T> next = vectors.take();
+      for (int i = 0; i < chunk; ++i)
+        total.elements[i] = combine(total.elements[i], next.elements[i]);
     }
     alignas(16) T results[chunk];
-    for (std::size_t i = 0; i < chunk; ++i) results[i] = convert<T>(finish(totals[i]));
+    for (int i = 0; i < chunk; ++i) results[i] = convert<T>(finish(total.elements[i]));
     IR_ROLLED for (int i = 0; i < targets; ++i) {
-      target::store_vector<Cache::normal>(table.targets[i] + at, results);
+      T* const to = target::read_pointer<T>(table + static_cast<unsigned>(i) * sizeof(T*));
+      target::store_vector<Cache::normal>(to + at, results);
     }
   }
 }
@@ -223,17 +277,18 @@ class SliceReduction {
   /// Looks up where the arrays are.
   IR_DEVICE void prepare() {
     if constexpr (target::has_block_memory) {
-      const detail::ReductionTable<T> table;
+      const T** const sources = detail::source_table<T>();
+      T** const targets = detail::target_table<T>();
       bool misaligned = false;
-      // No thread reads the table of the reduction before any more.
+      // No thread reads the tables of the reduction before any more.
       block_.sync();
       block_.template share<max_team_size>(work_.members, [&](int place) {
-        table.sources[place] = work_.source(place);
-        misaligned = misaligned || !target::allows_vectors(table.sources[place]);
+        sources[place] = work_.source(place);
+        misaligned = misaligned || !target::allows_vectors(sources[place]);
       });
       block_.template share<max_team_size>(work_.targets, [&](int i) {
-        table.targets[i] = work_.target(i);
-        misaligned = misaligned || !target::allows_vectors(table.targets[i]);
+        targets[i] = work_.target(i);
+        misaligned = misaligned || !target::allows_vectors(targets[i]);
       });
       vectors_ = !block_.any(misaligned);
     }
@@ -245,13 +300,14 @@ class SliceReduction {
       done = detail::reduce_tiles<Depth>(block_, work_);
     } else if (vectors_) {
       done = work_.count - work_.count % vector_elements<T>;
-      const detail::ReductionTable<T> table;
+      // On their way while the threads find out how to combine them.
+      detail::MemberVectors<Depth, T, Threads> vectors(block_, done, work_.members);
       with_combine(work_.op, [&](auto combine) {
-        detail::reduce_vectors<Depth, T>(block_, table, work_.op, done, work_.members,
-                                         work_.targets, combine);
+        detail::reduce_vectors(block_, vectors, work_.op, done, work_.members, work_.targets,
+                               combine);
       });
     }
-    detail::reduce_elements(block_, work_, done);
+    if (done < work_.count) detail::reduce_elements(block_, work_, done);
   }
 
  private:

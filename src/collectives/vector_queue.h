@@ -20,34 +20,36 @@ struct QueueMemory {};
 template <class T, int Depth, int Threads>
 class VectorQueue {
  public:
-  static_assert(Depth <= max_queued_vectors);
+  static_assert(Depth <= max_queued_vectors && (Depth & (Depth - 1)) == 0);
   static constexpr int depth = Depth;
 
-  IR_DEVICE explicit VectorQueue(BlockOf<Threads> block) : thread_(block.thread()) {}
+  IR_DEVICE explicit VectorQueue(BlockOf<Threads> block) {
+    if constexpr (target::has_block_memory)
+      memory_ = target::block_address(
+          target::block_memory<detail::QueueMemory, std::byte,
+                               max_queued_vectors * Threads * vector_bytes>() +
+          block.thread() * vector_bytes);
+  }
 
   /// Asks for the vector at `from`, or leaves its place empty. `Depth` at first, then one for each
-  /// that was used.
+  /// that was read.
   IR_DEVICE void push(const T* from, bool wanted) {
-    if (wanted) target::fetch_vector(slot(), from);
+    if (wanted) target::fetch_vector(memory_ + next_, from);
     target::end_fetch();
-    next_ = next_ + 1 == Depth ? 0 : next_ + 1;
+    next_ = (next_ + stride) % (Depth * stride);
   }
-  /// Waits for the oldest vector, which stays where it is until the next `push`.
-  IR_DEVICE const T* front() const {
+  /// Waits for the oldest vector.
+  IR_DEVICE void read(T* to) const {
     target::await_fetches<Depth - 1>();
-    return slot();
+    target::read_vector(to, memory_ + next_);
   }
 
  private:
-  IR_DEVICE T* slot() const {
-    constexpr int vector_bytes = 16;
-    std::byte* const memory = target::block_memory<detail::QueueMemory, std::byte,
-                                                   max_queued_vectors * Threads * vector_bytes>();
-    return reinterpret_cast<T*>(memory + (next_ * Threads + thread_) * vector_bytes);
-  }
+  static constexpr int vector_bytes = 16;
+  static constexpr unsigned stride = Threads * vector_bytes;
 
-  int thread_;
-  int next_ = 0;
+  target::BlockAddress memory_ = {};
+  unsigned next_ = 0;  ///< where the oldest vector is, and the next will be
 };
 
 }  // namespace iridium

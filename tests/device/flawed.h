@@ -20,7 +20,8 @@ enum class Flaw {
   step_per_block,    ///< each block counts its own calls
 };
 
-/// `LaneCall`, as short as can be: no faults, no timeouts.
+/// `LaneCall`, as short as can be: no faults, no timeouts, and the last block to leave takes the
+/// step.
 template <Flaw flaw, int Threads>
 class FlawedCallOf {
  public:

@@ -74,7 +74,8 @@ IR_SCENARIO(kernels_that_let_the_next_start) {
   memory.write(words, std::vector<std::uint32_t>(blocks, 0));
   const auto launch_all = [&] {
     for (std::uint32_t i = 0; i < launches; ++i)
-      launch_late_increment(context, stream, blocks, std::chrono::microseconds(50), words.data());
+      launch_late_increment(context, stream, blocks, std::chrono::microseconds(50), words.data(),
+                            i % 4 < 2);
     stream.copy(seen.data(), words.data(), words.bytes());
   };
   const auto require_seen = [&](std::uint32_t runs) {

@@ -28,11 +28,14 @@ struct Delay {
   IR_DEVICE void operator()(BlockOf<64> block) const { spend(block, nanoseconds); }
 };
 
+template <bool Early>
 struct LateIncrement {
+  static constexpr bool begins_early = Early;
   std::uint64_t nanoseconds;
   std::uint32_t* words;
 
   IR_DEVICE void operator()(BlockOf<64> block) const {
+    if constexpr (Early) block.await_previous();
     const std::uint32_t before = words[block.index()];
     block.let_next_start();
     spend(block, nanoseconds);
@@ -86,8 +89,12 @@ void launch_delay(const Context& context, StreamRef& stream, std::chrono::millis
 }
 
 void launch_late_increment(const Context& context, StreamRef& stream, int blocks,
-                           std::chrono::microseconds time, std::uint32_t* words) {
-  context.launch(stream, blocks, LateIncrement{count_nanoseconds(time), words});
+                           std::chrono::microseconds time, std::uint32_t* words,
+                           bool begins_early) {
+  if (begins_early)
+    context.launch(stream, blocks, LateIncrement<true>{count_nanoseconds(time), words});
+  else
+    context.launch(stream, blocks, LateIncrement<false>{count_nanoseconds(time), words});
 }
 
 void launch_resident(const Context& context, StreamRef& stream, int blocks) {

@@ -22,9 +22,9 @@ void launch_hold_lane(const Context& context, StreamRef& stream, const Lane& lan
 /// Keeps the stream busy without waiting for anybody.
 void launch_delay(const Context& context, StreamRef& stream, std::chrono::milliseconds time);
 /// Each block lets the next kernel start, and after that time adds 1 to its own of `words`: two
-/// such kernels at once would lose some.
+/// such kernels at once would lose some. `begins_early`: it waits itself for the kernel before it.
 void launch_late_increment(const Context& context, StreamRef& stream, int blocks,
-                           std::chrono::microseconds time, std::uint32_t* words);
+                           std::chrono::microseconds time, std::uint32_t* words, bool begins_early);
 /// As many blocks as asked for, resident, which do nothing.
 void launch_resident(const Context& context, StreamRef& stream, int blocks);
 

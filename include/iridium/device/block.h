@@ -47,6 +47,9 @@ class BlockOf {
   }
   /// Lets other blocks run, in loops that wait. `again`: nothing has changed since the last call.
   IR_DEVICE void pause(bool again) const { target::pause(seat_, again); }
+  /// Waits until the kernels in front of this one in the stream have ended, and what they wrote can
+  /// be seen. Kernels begin so, but those that say that they do it themselves (`begins_early`).
+  IR_DEVICE void await_previous() const { target::await_previous(seat_); }
   /// Lets the stream's next kernel take its place on the GPU, as soon as every block has called
   /// this or ended; it begins only when this kernel has ended. For kernels that wait for other
   /// ranks: not before they know that every rank's has started, whose place it could take, and only

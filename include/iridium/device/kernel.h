@@ -68,12 +68,23 @@ constexpr int least_blocks() {
     return 1;
 }
 
+/// `Kernel::begins_early`: it calls `block.await_previous()` itself, which `LaneCall` does where a
+/// call begins, and touches no memory before that but what no kernel of a stream writes: time for
+/// what needs only its arguments. All its threads come there.
+template <class Kernel>
+inline constexpr bool begins_early = false;
+template <class Kernel>
+  requires requires { Kernel::begins_early; }
+inline constexpr bool begins_early<Kernel> = Kernel::begins_early;
+
 template <class Kernel, int Threads>
 __global__ void __launch_bounds__(Threads, least_blocks<Kernel>())
     run_on_cuda(const __grid_constant__ Kernel kernel) {
   const BlockOf<Threads> block;
-  target::fetch_arguments(&kernel);
-  target::await_previous(block.seat());
+  if constexpr (begins_early<Kernel>)
+    target::fetch_arguments(&kernel);
+  else
+    block.await_previous();
   kernel(block);
 }
 
@@ -107,8 +118,8 @@ struct CudaEntry {
   }
 
  private:
-  /// Whether its code has the wait of `run_on_cuda`, without which it may not be put on the GPU
-  /// before the kernel in front of it has ended: code for older GPUs has none, wherever it runs.
+  /// Whether its code has the wait for the kernel in front of it, without which it may not be put
+  /// on the GPU before that has ended: code for older GPUs has none, wherever it runs.
   static bool waits_for_previous() {
     static const bool waits = [] {
       cudaFuncAttributes attributes = {};

@@ -82,9 +82,9 @@ struct CallRecord {
 /// A lane's words in device memory. Members write each other's `abort` and `fault`; the rest is
 /// their own. Words that are polled or counted have a cache line each.
 struct LaneState {
-  alignas(128) std::uint64_t calls;        ///< {step, blocks entered}: high and low half
-  alignas(128) std::uint64_t leavers;      ///< {sum of call ids, blocks left}
-  alignas(128) std::uint32_t abort;        ///< see `LaneAbort`
+  alignas(128) std::uint64_t calls;    ///< {step, blocks inside, blocks entered}: 32, 16, 16 bits
+  alignas(128) std::uint64_t leavers;  ///< {sum of call ids, blocks that asked to leave}
+  alignas(128) std::uint32_t abort;    ///< see `LaneAbort`
   alignas(128) std::uint32_t fault_taken;  ///< at place 0: who gets to report, first come
   FaultRecord fault;
   alignas(128) std::uint8_t ranks[max_team_size];  ///< of the members, by place

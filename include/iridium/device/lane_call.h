@@ -37,6 +37,7 @@ class LaneCall {
     bool failed = block_.count() > lane_.max_blocks();
     Entry entry;
     block_.sync();
+    block_.await_previous();
     if (!failed && is_clerk()) entry = count_in();
     meanwhile();
     std::uint64_t word = 0;
@@ -44,15 +45,21 @@ class LaneCall {
     failed = block_.any(failed, word, block_.clerk());
     step_ = static_cast<std::uint32_t>(word >> 32);
     counter_ = static_cast<std::uint32_t>(word);
-    return conclude(failed, word == found_busy ? is_busy : 0, lane_.max_blocks(), counter_);
+    if (!conclude(failed, word == found_busy ? is_busy : 0, lane_.max_blocks(), counter_))
+      return false;
+    ask_to_leave();
+    return true;
   }
 
   /// Begins, and waits until this block of every member has.
   [[nodiscard]] IR_DEVICE bool enter() {
     std::uint64_t word = 0;
     block_.sync();
+    block_.await_previous();
     const bool failed = !arrive(block_entered, lane_.max_blocks(), word);
-    return agree(failed, word, lane_.max_blocks(), counter_ - 1);
+    if (!agree(failed, word, lane_.max_blocks(), counter_ - 1)) return false;
+    ask_to_leave();
+    return true;
   }
 
   /// Waits until this block of every member is here. What any member's block wrote before, this
@@ -79,6 +86,7 @@ class LaneCall {
   IR_DEVICE bool meet() {
     // The step is taken at once: the block's counter alone tells that a call is here.
     std::uint64_t word = 0;
+    block_.await_previous();
     const bool failed = !arrive(step_taken, 1, word);
     if (!agree(failed, word, 1, counter_ - 1)) return false;
     if (block_.is_leader()) write_counter();
@@ -116,8 +124,9 @@ class LaneCall {
   IR_DEVICE BlockOf<Threads> block() const { return block_; }
 
  private:
-  // What a block adds to the lane's {step, blocks entered}.
-  static constexpr std::uint64_t block_entered = 1;
+  // What a block adds to the lane's {step, blocks inside, blocks entered}.
+  static constexpr std::uint64_t block_inside = std::uint64_t{1} << 16;
+  static constexpr std::uint64_t block_entered = block_inside + 1;
   static constexpr std::uint64_t step_taken = std::uint64_t{1} << 32;
   // The clerk's word: the step, whether another call is here, and 31 bits of the counter.
   static constexpr std::uint64_t is_busy = std::uint64_t{1} << 32;
@@ -156,6 +165,19 @@ class LaneCall {
         block_.seat(), &lane_.block(block_.index()).counter, std::uint64_t{counter_});
   }
 
+  static IR_DEVICE std::uint32_t blocks_entered(std::uint64_t calls) {
+    return static_cast<std::uint16_t>(calls);
+  }
+  static IR_DEVICE std::uint32_t blocks_inside(std::uint64_t calls) {
+    return static_cast<std::uint16_t>(calls >> 16);
+  }
+  /// By a block that comes in. Of its own call fewer blocks than all have entered, and no more are
+  /// inside; blocks of a call that has been closed may still be inside.
+  IR_DEVICE bool has_another_call(std::uint64_t calls) const {
+    return blocks_entered(calls) >= static_cast<std::uint32_t>(block_.count()) ||
+           blocks_inside(calls) > blocks_entered(calls);
+  }
+
   /// The clerk counts the block in and learns the step. False when the team has failed, or when
   /// another call is on the lane or was since the counter was read as `before`.
   IR_DEVICE bool count_in(std::uint64_t entry, std::uint32_t before, std::uint64_t& word) {
@@ -166,9 +188,7 @@ class LaneCall {
     const auto counter = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
         seat, &lane_.block(block_.index()).counter, std::uint64_t{1} << 32);
     const bool failed = detail::has_failed(block_, lane_);
-    const bool busy =
-        static_cast<std::uint32_t>(calls) >= static_cast<std::uint32_t>(block_.count()) ||
-        counter != before;
+    const bool busy = has_another_call(calls) || counter != before;
     word = (calls >> 32) | (busy ? is_busy : 0) | std::uint64_t{before} << counter_shift;
     return !failed && !busy;
   }
@@ -193,9 +213,7 @@ class LaneCall {
   }
   /// `word` becomes {step, counter}. False when the team has failed or another call is on the lane.
   IR_DEVICE bool may_begin(const Entry& entry, std::uint64_t& word) const {
-    const bool busy =
-        static_cast<std::uint32_t>(entry.calls) >= static_cast<std::uint32_t>(block_.count()) ||
-        entry.counter >> 32 != 0;
+    const bool busy = has_another_call(entry.calls) || entry.counter >> 32 != 0;
     word = busy ? found_busy : (entry.calls >> 32) << 32 | entry.counter;
     return entry.abort == lane_is_well && !busy;
   }
@@ -262,42 +280,44 @@ class LaneCall {
     return false;
   }
 
-  /// Counts the block out; the last one advances the step. Finds calls that overlapped this one.
+  /// By the clerk, long before the block leaves: nothing waits for the answer.
+  IR_DEVICE void ask_to_leave() {
+    if (!is_clerk() || block_.count() == 1) return;
+    leavers_ = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+        block_.seat(), &lane_.state()->leavers, (std::uint64_t{call_id()} << 32) + 1);
+  }
+  /// Blocks that saw another step belong to another call, also of the same kernel.
+  IR_DEVICE std::uint32_t call_id() const { return lane_.terms().call_id + step_ * 0x9e3779b9u; }
+
+  /// Counts the block out. The last one that asked to leave closes the call, also when others are
+  /// still inside: it advances the step.
   IR_DEVICE void count_out(std::uint32_t rounds) {
     Seat* const seat = block_.seat();
     LaneState* const state = lane_.state();
     const auto blocks = static_cast<std::uint32_t>(block_.count());
-    if (blocks == 1) {
-      // A call that overlaps has found this block counted in, so there is nothing to check.
+    const std::uint32_t left = static_cast<std::uint32_t>(leavers_) + 1;
+    std::uint64_t change = 0 - block_inside;
+    if (left >= blocks) change += (std::uint64_t{rounds} << 32) - blocks;
+    if (left >= blocks && blocks > 1) {
+      const std::uint32_t ids = static_cast<std::uint32_t>(leavers_ >> 32) + call_id();
+      if (left > blocks || ids != blocks * call_id()) {
+        detail::CallFailure failure;
+        failure.kind = FaultKind::lane_busy;
+        failure.step = step_;
+        return detail::explain_call(block_, lane_, failure);
+      }
+      // Not set to 0: blocks of a call that overlaps would be forgotten.
       target::update<AtomicOp::add, Order::relaxed, Scope::device>(
-          seat, &state->calls, (std::uint64_t{rounds} << 32) - 1);
-      return;
+          seat, &state->leavers, 0 - ((std::uint64_t{ids} << 32) + blocks));
     }
-    // Blocks that saw another step belong to another call, also of the same kernel.
-    const std::uint32_t id = lane_.terms().call_id + step_ * 0x9e3779b9u;
-    // Relaxed: whoever finds all blocks counted out finds them counted in, since each has waited
-    // for the answer to that.
-    const auto before = target::update<AtomicOp::add, Order::relaxed, Scope::device>(
-        seat, &state->leavers, (std::uint64_t{id} << 32) + 1);
-    const std::uint32_t left = static_cast<std::uint32_t>(before) + 1;
-    if (left < blocks) return;
-    const auto calls = target::load<Order::relaxed, Scope::device>(seat, &state->calls);
-    const std::uint32_t ids = static_cast<std::uint32_t>(before >> 32) + id;
-    if (left > blocks || static_cast<std::uint32_t>(calls) != blocks || ids != blocks * id) {
-      detail::CallFailure failure;
-      failure.kind = FaultKind::lane_busy;
-      failure.step = step_;
-      return detail::explain_call(block_, lane_, failure);
-    }
-    target::store<Order::relaxed, Scope::device>(seat, &state->leavers, std::uint64_t{0});
-    target::store<Order::relaxed, Scope::device>(seat, &state->calls,
-                                                 std::uint64_t{step_ + rounds} << 32);
+    target::update<AtomicOp::add, Order::relaxed, Scope::device>(seat, &state->calls, change);
   }
 
   const Lane& lane_;
   BlockOf<Threads> block_;
   std::uint32_t step_ = 0;
   std::uint32_t counter_ = 0;  ///< of the barriers this block has joined; on threads with a peer
+  std::uint64_t leavers_ = 0;  ///< of the lane, before this block; on the clerk
 };
 
 }  // namespace iridium

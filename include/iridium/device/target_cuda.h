@@ -95,6 +95,19 @@ IR_DEVICE inline void let_next_start(Seat*) {
 #endif
 }
 
+/// Has the compiler work these values out here, and not where they are used.
+template <class... Values>
+IR_DEVICE void settle(Values&... values) {
+  (
+      [&] {
+        if constexpr (sizeof(Values) == 8)
+          asm volatile("" : "+l"(values));
+        else
+          asm volatile("" : "+r"(values));
+      }(),
+      ...);
+}
+
 // Atomics are written in PTX to say that addresses are global: for others the compiler must allow
 // for shared memory, and then waits for every result. The constraint "C" puts a text into the
 // instruction: atom + .release + .sys + .global + .add + .u32.
@@ -306,19 +319,37 @@ IR_DEVICE T* block_memory() {
   __shared__ alignas(16) std::byte memory[Count * sizeof(T)];
   return reinterpret_cast<T*>(memory);
 }
+/// A place in the block's memory.
+using BlockAddress = std::uint32_t;
+template <class T>
+IR_DEVICE BlockAddress block_address(T* memory) {
+  auto address = static_cast<BlockAddress>(__cvta_generic_to_shared(memory));
+  // The compiler would find it out again at every use.
+  asm volatile("" : "+r"(address));
+  return address;
+}
 /// Begins to copy 16 bytes to the block's memory.
 template <class T>
-IR_DEVICE void fetch_vector(T* to, const T* from) {
+IR_DEVICE void fetch_vector(BlockAddress to, const T* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                :
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(__cvta_generic_to_global(from))
+               : "r"(to), "l"(__cvta_generic_to_global(from))
                : "memory");
 }
 /// 16 bytes of the block's memory.
 template <class T>
-IR_DEVICE void read_vector(T* to, const T* from) {
-  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+IR_DEVICE void read_vector(T* to, BlockAddress from) {
+  uint4& vector = *reinterpret_cast<uint4*>(to);
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(vector.x), "=r"(vector.y), "=r"(vector.z), "=r"(vector.w)
+               : "r"(from)
+               : "memory");
+}
+template <class T>
+IR_DEVICE T* read_pointer(BlockAddress from) {
+  std::uint64_t address = 0;
+  asm volatile("ld.shared.b64 %0, [%1];" : "=l"(address) : "r"(from) : "memory");
+  return reinterpret_cast<T*>(address);
 }
 /// What this thread has fetched since the last call belongs together.
 IR_DEVICE inline void end_fetch() {

@@ -103,6 +103,9 @@ IR_DEVICE inline std::uint64_t nanoseconds(Seat*) {
   return __builtin_amdgcn_s_memrealtime() * 10;
 }
 IR_DEVICE inline void point(Seat*) {}
+IR_DEVICE inline void await_previous(Seat*) {}
+template <class... Values>
+IR_DEVICE void settle(Values&...) {}
 IR_DEVICE inline void let_next_start(Seat*) {}
 
 // Accesses say that addresses are global: for others the compiler must allow for shared memory, and
@@ -265,19 +268,29 @@ IR_DEVICE T* block_memory() {
   alignas(16) __shared__ std::byte memory[Count * sizeof(T)];
   return reinterpret_cast<T*>(memory);
 }
+/// A place in the block's memory.
+using BlockAddress = std::byte*;
+template <class T>
+IR_DEVICE BlockAddress block_address(T* memory) {
+  return reinterpret_cast<std::byte*>(memory);
+}
 // Copies to the block's memory, which are done when they return: gfx9 has none of 16 bytes that
 // goes on by itself.
 template <class T>
-IR_DEVICE void fetch_vector(T* to, const T* from) {
-  load_vector<Cache::normal>(to, from);
+IR_DEVICE void fetch_vector(BlockAddress to, const T* from) {
+  load_vector<Cache::normal>(reinterpret_cast<T*>(to), from);
 }
 IR_DEVICE inline void end_fetch() {}
 template <int Open>
 IR_DEVICE void await_fetches() {}
 /// 16 bytes of the block's memory.
 template <class T>
-IR_DEVICE void read_vector(T* to, const T* from) {
+IR_DEVICE void read_vector(T* to, BlockAddress from) {
   *reinterpret_cast<Vector*>(to) = *reinterpret_cast<const Vector*>(from);
+}
+template <class T>
+IR_DEVICE T* read_pointer(BlockAddress from) {
+  return *reinterpret_cast<T* const*>(from);
 }
 
 template <int Count, int Chunk, int Threads, class Function>

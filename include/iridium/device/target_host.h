@@ -178,10 +178,17 @@ IR_DEVICE void for_each_chunk(const Seat* seat, Function function) {
 // Of targets with `has_block_memory`; nothing here calls them.
 template <class Tag, class T, int Count>
 IR_DEVICE T* block_memory();
+using BlockAddress = std::byte*;
 template <class T>
-IR_DEVICE void fetch_vector(T* to, const T* from);
+IR_DEVICE BlockAddress block_address(T* memory);
 template <class T>
-IR_DEVICE void read_vector(T* to, const T* from);
+IR_DEVICE void fetch_vector(BlockAddress to, const T* from);
+template <class T>
+IR_DEVICE void read_vector(T* to, BlockAddress from);
+template <class T>
+IR_DEVICE T* read_pointer(BlockAddress from);
+template <class... Values>
+IR_DEVICE void settle(Values&... values);
 IR_DEVICE void end_fetch();
 template <int Open>
 IR_DEVICE void await_fetches();

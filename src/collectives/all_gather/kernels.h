@@ -25,6 +25,7 @@ struct GatherBuffers {
 template <int Vectors>
 struct StagedPullGather {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   GatherBuffers buffers;
 
@@ -57,6 +58,7 @@ struct StagedPullGather {
 template <int Vectors>
 struct StagedPushGather {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   GatherBuffers buffers;
 
@@ -94,6 +96,7 @@ struct StagedPushGather {
 template <int Vectors>
 struct DirectPushGather {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   GatherBuffers buffers;
 
@@ -114,6 +117,7 @@ struct DirectPushGather {
 /// Members read everybody's input.
 struct DirectPullGather {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   GatherBuffers buffers;
 
@@ -135,6 +139,7 @@ struct DirectPullGather {
 /// Everybody sends all its bytes to everybody, in packets.
 struct PacketGather {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const std::uint8_t* in;
   std::uint8_t* out;

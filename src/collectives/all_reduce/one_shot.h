@@ -12,6 +12,7 @@ namespace iridium {
 template <Number T, int Vectors>
 struct OneShotAllReduce {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const T* in;
   T* out;

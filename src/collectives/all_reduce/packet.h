@@ -9,6 +9,7 @@ namespace iridium {
 template <Number T>
 struct PacketAllReduce {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const T* in;
   T* out;
@@ -18,12 +19,13 @@ struct PacketAllReduce {
 
   IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
-    // On its way while the call begins.
     const std::uint32_t early = share.first(block) + static_cast<std::uint32_t>(block.thread());
     PacketElements<T> early_word = {};
-    if (early < share.words) early_word = load_word(in, early, count);
     LaneCall call(lane, block);
-    if (!call.begin()) return;
+    const auto load_early = [&] {
+      if (early < share.words) early_word = load_word(in, early, count);
+    };
+    if (!call.begin(load_early)) return;
     share.for_each(block, [&](std::uint32_t word) {
       const auto packet =
           __builtin_bit_cast(Packet, word == early ? early_word : load_word(in, word, count));

@@ -11,6 +11,7 @@ namespace iridium {
 template <Number T>
 struct PacketTwoShotAllReduce {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const T* in;
   T* out;

@@ -36,6 +36,7 @@ struct GivenParts {
 template <class Parts>
 struct StagedAllToAll {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const std::uint8_t* in;
   std::uint8_t* out;
@@ -91,6 +92,7 @@ struct StagedAllToAll {
 /// Members write to everybody's output.
 struct DirectAllToAll {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const std::uint8_t* in;
   std::uint8_t* out;

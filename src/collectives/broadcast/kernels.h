@@ -10,6 +10,7 @@ namespace iridium {
 /// The root sends packets. It hears from nobody by that: a barrier ends the call.
 struct PacketBroadcast {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const std::uint8_t* in;
   std::uint8_t* out;
@@ -43,6 +44,7 @@ struct PacketBroadcast {
 /// The root copies to its scratch; after a barrier the others read it there.
 struct StagedBroadcast {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const std::uint8_t* in;
   std::uint8_t* out;
@@ -72,6 +74,7 @@ struct StagedBroadcast {
 /// Everybody reads the root's input.
 struct DirectBroadcast {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const std::uint8_t* in;
   std::uint8_t* out;

@@ -73,6 +73,7 @@ struct ColumnGather {
 /// them, or, with `pushes`, to everybody's.
 struct StagedColumnGather {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   ColumnGather work;
 
@@ -119,6 +120,7 @@ struct StagedColumnGather {
 /// output.
 struct DirectColumnGather {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   ColumnGather work;  ///< of one round
 
@@ -147,6 +149,7 @@ struct DirectColumnGather {
 template <Number T>
 struct ColumnReduce {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   JoinedMatrix<const T> in;
   JoinedMatrix<T> out;  ///< of this member alone

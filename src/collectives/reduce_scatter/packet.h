@@ -9,6 +9,7 @@ namespace iridium {
 template <Number T>
 struct PacketReduceScatter {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const T* in;
   T* out;

@@ -15,6 +15,7 @@ namespace iridium {
 template <Number T, int Vectors>
 struct StagedShardReduce {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const T* in;
   T* out;
@@ -102,6 +103,7 @@ struct StagedShardReduce {
 template <Number T, int Vectors>
 struct DirectShardReduce {
   static constexpr int blocks_per_processor = 2;
+  static constexpr bool begins_early = true;
   Lane lane;
   const T* in;
   T* out;
