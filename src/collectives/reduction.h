@@ -129,17 +129,18 @@ struct WideVector {
   /// The next one of a queue.
   template <class Queue>
   static IR_DEVICE WideVector read(const Queue& queue) {
-    alignas(16) T part[size];
-    queue.read(part);
     WideVector wide;
     if constexpr (std::same_as<T, bf16>) {
-      // In pairs: of one number in the upper half the compiler makes two steps.
-      for (int i = 0; i < size; i += 2) {
-        const std::uint32_t pair = part[i].bits | std::uint32_t{part[i + 1].bits} << 16;
-        wide.elements[i] = __builtin_bit_cast(float, pair << 16);
-        wide.elements[i + 1] = __builtin_bit_cast(float, pair & 0xffff0000u);
+      // In pairs: for a number in an upper half by itself the compiler takes two steps.
+      alignas(16) std::uint32_t pairs[size / 2];
+      queue.read(pairs);
+      for (int i = 0; i < size / 2; ++i) {
+        wide.elements[2 * i] = __builtin_bit_cast(float, pairs[i] << 16);
+        wide.elements[2 * i + 1] = __builtin_bit_cast(float, pairs[i] & 0xffff0000u);
       }
     } else {
+      alignas(16) T part[size];
+      queue.read(part);
       for (int i = 0; i < size; ++i) wide.elements[i] = convert<Accumulator<T>>(part[i]);
     }
     return wide;

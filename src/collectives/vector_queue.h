@@ -38,8 +38,9 @@ class VectorQueue {
     target::end_fetch();
     next_ = (next_ + stride) % (Depth * stride);
   }
-  /// Waits for the oldest vector.
-  IR_DEVICE void read(T* to) const {
+  /// Waits for the oldest vector. `to`: 16 bytes.
+  template <class To>
+  IR_DEVICE void read(To* to) const {
     target::await_fetches<Depth - 1>();
     target::read_vector(to, memory_ + next_);
   }
