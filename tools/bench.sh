@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures this machine beside its peers and regenerates docs/performance.md: bench.sh [options of iridium bench]
+# Measures this machine beside its peers and regenerates docs/performance.md: bench.sh [--no-blocks] [options of iridium bench]
 #
-# Figures go to bench/results/MACHINE/bench.json and, on a GPU, those of several block counts to bench_blocks.json
-# beside it. Peers are what is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in
+# Figures go to bench/results/MACHINE/bench.json and, on a GPU and without --no-blocks, those of several block counts to
+# bench_blocks.json beside it. Peers are what is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in
 # IRIDIUM_BUILD (default build), and PYTHON (default python3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,6 +32,12 @@ print(run["machine"]["name"], run["complete"])' "$figures") || exit "$status"
   echo "bench/results/$machine/$name.json"
 }
 
+blocks=true
+if [[ ${1:-} == --no-blocks ]]; then
+  blocks=false
+  shift
+fi
+
 mkdir -p "$build/bench"
 collectives=(all_reduce all_gather reduce_scatter all_to_all broadcast)
 backend=host
@@ -60,7 +66,7 @@ figures=$(mktemp)
 trap 'rm -f "$figures"' EXIT
 status=0
 measure bench device_barrier signal_all put get put_signal "${collectives[@]}" "${options[@]}" "${peers[@]}" "$@"
-if [[ $backend == cuda ]]; then
+if [[ $backend == cuda && $blocks == true ]]; then
   measure bench_blocks "${collectives[@]}" "${options[@]}" "$@" --bytes 16M --blocks 4,8,16,32,64 \
     --algorithm automatic --no-baseline
 fi
