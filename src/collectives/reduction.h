@@ -194,7 +194,7 @@ IR_DEVICE void reduce_vectors(BlockOf<Threads> block, MemberVectors<Depth, T, Th
                               Combine combine) {
   constexpr int chunk = vector_elements<T>;
   const Finish<Accumulator<T>> finish(op, members);
-  const target::BlockAddress table = target::block_address(target_table<T>());
+  const auto table = target::block_address(target_table<T>());
   IR_ROLLED for (std::size_t at = static_cast<std::size_t>(block.thread()) * chunk; at < whole;
                  at += vectors.step) {
     WideVector<T> total = vectors.take();
