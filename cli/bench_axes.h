@@ -20,13 +20,4 @@ std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view t
 /// "4 KiB", "1.5 MiB".
 std::string size_text(std::size_t bytes);
 
-/// The names most like `word`, best first: what somebody who wrote it may have meant.
-std::vector<std::string> nearest_names(std::string_view word,
-                                       const std::vector<std::string>& names);
-
-/// Throws `invalid_argument`: there is no such `kind` as `name`, but these are like it, or there
-/// are these at all.
-[[noreturn]] void refuse_name(std::string_view kind, std::string_view name,
-                              const std::vector<std::string>& known);
-
 }  // namespace iridium::cli

@@ -7,6 +7,7 @@
 
 #include "cli/bench.h"
 #include "cli/bench_axes.h"
+#include "cli/names.h"
 #include "iridium/errors.h"
 #include "iridium/numbers.h"
 

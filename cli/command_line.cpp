@@ -8,8 +8,10 @@
 #include "cli/bench.h"
 #include "cli/info.h"
 #include "cli/probe.h"
+#include "cli/rank_environment.h"
 #include "cli/run.h"
 #include "cli/tune.h"
+#include "cli/variable_check.h"
 #include "iridium/errors.h"
 #include "iridium/version.h"
 
@@ -74,6 +76,10 @@ int run_command_line(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error_status;
   }
+  const bool is_rank = !probe_command.rows.empty() || !bench_command.rows.empty();
+  if (!is_rank)
+    for (const std::string& line : misspelt_settings(current_environment()))
+      std::cerr << "iridium: " << line << "\n";
   if (*info_command) {
     print(info(info_options));
     return 0;

@@ -16,6 +16,7 @@
 #include "cli/bench_axes.h"
 #include "cli/bench_machine.h"
 #include "cli/command_line.h"
+#include "cli/names.h"
 #include "cli/output_file.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"

@@ -10,7 +10,6 @@ namespace iridium::cli {
 namespace {
 
 using Sizes = std::vector<std::size_t>;
-using Names = std::vector<std::string>;
 
 constexpr std::size_t kilo = 1024;
 constexpr std::size_t mega = 1024 * kilo;
@@ -88,14 +87,6 @@ TEST(BenchAxes, WriteSizes) {
   EXPECT_EQ(size_text(4 * kilo), "4 KiB");
   EXPECT_EQ(size_text(mega + mega / 2), "1.5 MiB");
   EXPECT_EQ(size_text(1024 * mega), "1 GiB");
-}
-
-TEST(BenchAxes, KnowWhatSomebodyMayHaveMeant) {
-  const Names names = {"device_barrier", "get", "put", "put_signal"};
-  EXPECT_EQ(nearest_names("putt", names), (Names{"put"}));
-  EXPECT_EQ(nearest_names("barrier", names), (Names{"device_barrier"}));
-  EXPECT_EQ(nearest_names("put_signl", names), (Names{"put_signal"}));
-  EXPECT_EQ(nearest_names("all_reduce", names), Names{});
 }
 
 }  // namespace
