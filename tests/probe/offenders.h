@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "iridium/iridium.h"
+#include "probe/offender_kernels.h"
 
 namespace iridium::test {
 
@@ -59,6 +60,44 @@ class CopyOperation {
  public:
   SymmetricArray<std::uint32_t> input;
   SymmetricArray<std::uint32_t> output;
+};
+
+// Offenders of more than one file.
+
+class Synchronizes final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    CopyOperation::launch(stream);
+    stream.synchronize();
+  }
+};
+
+/// Whoever replays it a second time gets the result of the first.
+class WorksOnce final : public CopyOperation {
+ public:
+  explicit WorksOnce(Context& context)
+      : CopyOperation(context),
+        kept_(context.allocate<std::uint32_t>(count)),
+        done_(context.allocate<std::uint32_t>(1)) {
+    stream_.fill(done_.data(), 0, done_.bytes());
+    stream_.synchronize();
+  }
+  void launch(StreamRef& stream) override {
+    if (stream.capture_status() == CaptureStatus::none) return CopyOperation::launch(stream);
+    run_copy_once(context_, stream, kept_.data(), input.data(), count, done_.data());
+    stream.copy(output.data(), kept_.data(), kept_.bytes());
+  }
+
+ private:
+  SymmetricArray<std::uint32_t> kept_;
+  SymmetricArray<std::uint32_t> done_;
+};
+
+class Throws final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef&) override { throw Error(Errc::out_of_memory, "no paper"); }
 };
 
 }  // namespace iridium::test

@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
-#include <set>
 #include <thread>
 
+#include "runtime/mailbox_ranks.h"
 #include "support/ranks.h"
 #include "support/resources.h"
 
@@ -17,144 +16,13 @@ namespace iridium {
 namespace {
 
 using std::chrono::milliseconds;
+using test::bytes_of;
 using test::expect_error;
+using test::long_enough;
+using test::text_of;
+using Ranks = test::MailboxRanks;
 
-const milliseconds long_enough(20'000);
 const milliseconds short_wait(30);
-
-/// Links in memory: a queue and a control thread per rank. A message travels as its bytes.
-class Network {
- public:
-  explicit Network(int size) : nodes_(static_cast<std::size_t>(size)) {}
-
-  /// `rank`'s end of the links.
-  static std::unique_ptr<ControlPlane> plane(const std::shared_ptr<Network>& network, int rank) {
-    return std::make_unique<Plane>(network, rank);
-  }
-
-  bool deliver(int from, int to, const Message& message) {
-    FileDescriptor descriptor;
-    if (message.descriptor)
-      descriptor = FileDescriptor(::fcntl(message.descriptor.get(), F_DUPFD_CLOEXEC, 0));
-    return post(to, {from, encode(message), std::move(descriptor), {}});
-  }
-
-  /// `rank`'s process dies: every link to it breaks.
-  void kill(int rank, const std::string& reason) {
-    for (int to = 0; to < static_cast<int>(nodes_.size()); ++to)
-      if (to != rank) post(to, {rank, {}, {}, reason});
-  }
-
-  /// Returns when `rank`'s control thread has handled all that was sent to it.
-  void drain(int rank) {
-    Node& node = nodes_[static_cast<std::size_t>(rank)];
-    std::unique_lock lock(node.mutex);
-    node.changed.wait(lock, [&] { return node.events.empty() && !node.busy; });
-  }
-
- private:
-  struct Event {
-    int from = 0;
-    Bytes bytes;
-    FileDescriptor descriptor;
-    std::string gone;  ///< why the link is closed; empty for a message
-  };
-  struct Node {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<Event> events;
-    bool busy = false;
-    bool stopped = false;
-  };
-
-  class Plane final : public ControlPlane {
-   public:
-    Plane(std::shared_ptr<Network> network, int rank) : network_(std::move(network)), rank_(rank) {}
-    ~Plane() override {
-      network_->stop(rank_);
-      if (thread_.joinable()) thread_.join();
-      network_->kill(rank_, "its connection closed");
-    }
-    Plane(const Plane&) = delete;
-    Plane& operator=(const Plane&) = delete;
-
-    void start(ControlListener& listener) override {
-      thread_ = std::thread([this, &listener] { network_->run(rank_, listener); });
-    }
-    bool send(int to, const Message& message, const Deadline&) override {
-      return network_->deliver(rank_, to, message);
-    }
-
-   private:
-    std::shared_ptr<Network> network_;
-    int rank_;
-    std::thread thread_;
-  };
-
-  bool post(int to, Event event) {
-    Node& node = nodes_[static_cast<std::size_t>(to)];
-    const std::lock_guard lock(node.mutex);
-    if (node.stopped) return false;
-    node.events.push_back(std::move(event));
-    node.changed.notify_all();
-    return true;
-  }
-
-  void stop(int rank) {
-    Node& node = nodes_[static_cast<std::size_t>(rank)];
-    const std::lock_guard lock(node.mutex);
-    node.stopped = true;
-    node.events.clear();
-    node.changed.notify_all();
-  }
-
-  void run(int rank, ControlListener& listener) {
-    Node& node = nodes_[static_cast<std::size_t>(rank)];
-    std::set<int> closed;
-    std::unique_lock lock(node.mutex);
-    while (true) {
-      node.changed.wait(lock, [&] { return node.stopped || !node.events.empty(); });
-      if (node.stopped) return;
-      Event event = std::move(node.events.front());
-      node.events.pop_front();
-      node.busy = true;
-      lock.unlock();
-      if (!closed.contains(event.from) && !handle(listener, event)) closed.insert(event.from);
-      lock.lock();
-      node.busy = false;
-      node.changed.notify_all();
-    }
-  }
-
-  /// False when the link is closed by it.
-  static bool handle(ControlListener& listener, Event& event) {
-    std::string reason = event.gone;
-    if (reason.empty()) {
-      try {
-        MessageReader reader;
-        if (event.descriptor) reader.feed(std::move(event.descriptor));
-        reader.feed(event.bytes);
-        listener.on_message(event.from, std::move(reader.next().value()));
-        return true;
-      } catch (const Error& error) {
-        reason = error.what();
-      }
-    }
-    listener.on_gone(event.from, reason);
-    return false;
-  }
-
-  std::vector<Node> nodes_;
-};
-
-Bytes bytes_of(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
-std::string text_of(const Bytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 Message call_message(std::uint32_t channel, std::uint64_t sequence, const std::string& call,
                      const std::string& data) {
@@ -172,55 +40,6 @@ Message fault_message(std::uint32_t channel, const Fault& fault) {
   message.payload = encode(fault);
   return message;
 }
-
-/// Ranks with a mailbox each, and a channel 0 of all of them.
-class Ranks {
- public:
-  explicit Ranks(int size) : network(std::make_shared<Network>(size)) {
-    std::vector<int> all(static_cast<std::size_t>(size));
-    std::iota(all.begin(), all.end(), 0);
-    for (int rank = 0; rank < size; ++rank)
-      mailboxes.push_back(std::make_unique<Mailbox>(rank, size, Network::plane(network, rank)));
-    world = make_channel(0, "team world", all);
-  }
-
-  /// A channel's state on every rank.
-  std::vector<std::unique_ptr<Channel>> make_channel(std::uint32_t id, const std::string& name,
-                                                     const std::vector<int>& members) const {
-    std::vector<std::unique_ptr<Channel>> channels;
-    for (std::size_t rank = 0; rank < mailboxes.size(); ++rank) {
-      channels.push_back(std::make_unique<Channel>());
-      channels.back()->id = id;
-      channels.back()->name = name;
-      channels.back()->members = members;
-    }
-    return channels;
-  }
-
-  std::vector<std::string> exchange(int rank, Channel& channel, const std::string& call,
-                                    const std::string& data, milliseconds timeout = long_enough) {
-    std::vector<std::string> texts;
-    for (const Contribution& part :
-         mailbox(rank).exchange(channel, call, {bytes_of(data), {}}, timeout))
-      texts.push_back(text_of(part.data));
-    return texts;
-  }
-  /// On channel 0.
-  std::vector<std::string> exchange(int rank, const std::string& call, const std::string& data,
-                                    milliseconds timeout = long_enough) {
-    return exchange(rank, *world[static_cast<std::size_t>(rank)], call, data, timeout);
-  }
-
-  Mailbox& mailbox(int rank) { return *mailboxes[static_cast<std::size_t>(rank)]; }
-  void drain_all() {
-    for (int rank = 0; rank < static_cast<int>(mailboxes.size()); ++rank)
-      if (mailboxes[static_cast<std::size_t>(rank)]) network->drain(rank);
-  }
-
-  std::shared_ptr<Network> network;
-  std::vector<std::unique_ptr<Mailbox>> mailboxes;
-  std::vector<std::unique_ptr<Channel>> world;
-};
 
 /// Runs `body` on a thread for each of `ranks`.
 void on_ranks(const std::vector<int>& ranks, const std::function<void(int rank)>& body) {

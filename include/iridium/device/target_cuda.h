@@ -325,7 +325,7 @@ template <class T>
 IR_DEVICE BlockAddress block_address(T* memory) {
   auto address = static_cast<BlockAddress>(__cvta_generic_to_shared(memory));
   // The compiler would find it out again at every use.
-  asm volatile("" : "+r"(address));
+  settle(address);
   return address;
 }
 /// Begins to copy 16 bytes to the block's memory.
