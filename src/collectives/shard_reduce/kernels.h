@@ -9,9 +9,9 @@
 namespace iridium {
 
 /// Members copy the others' shards to their scratch and read their own from everybody's. With
-/// `gathers`, the result takes the place of the own shard in the scratch, and everybody reads
-/// everybody's. A round's barriers are crossed while the block works on the next one or the one
-/// before.
+/// `gathers`, the result goes to the place of the own shard in the other half of the scratch, and
+/// everybody reads everybody's. A round's barriers are crossed while the block works on the next
+/// one or the one before.
 template <Number T, int Vectors>
 struct StagedShardReduce {
   static constexpr int blocks_per_processor = 2;
@@ -31,7 +31,7 @@ struct StagedShardReduce {
     // One code for the first round's staging and the others'.
     IR_ROLLED for (std::uint32_t next = 0; next <= shards.rounds.count; ++next) {
       if (next > 0) {
-        auto reduction = reduction_of(block, scratch(call, next - 1), next - 1);
+        auto reduction = reduction_of(block, call, next - 1);
         reduction.prepare();
         // Every member has staged this round, and reduced the one before.
         if (!call.await(staged)) return;
@@ -45,12 +45,12 @@ struct StagedShardReduce {
           return ArraySource<T>{in + part.first, part.count};
         };
         if (!copies.start_round(call, next, source_of)) return;
-        T* const to = scratch(call, next);
+        T* const to = staging(call, next);
         copies.finish(source_of, [&](int i) { return to + part_of(block, i, next).staged; });
         staged = call.arrive();
       }
       if (next > 0 && gathers) {
-        const T* const from = scratch(call, next - 1);
+        const T* const from = results(call, next - 1);
         const auto source_of = [&](int i) {
           const Part part = part_of(block, i, next - 1);
           return ArraySource<T>{lane.peers().at(from + part.staged, part.shard), part.count};
@@ -61,12 +61,19 @@ struct StagedShardReduce {
         copies.finish(source_of, [&](int i) { return out + part_of(block, i, next - 1).first; });
       }
     }
-    call.finish(shards.rounds.count);
+    // What was staged last nobody reads any more, so the next call takes that half again, and not
+    // the one with results: calls in a row need half the memory, of which a cache holds more.
+    call.finish(shards.rounds.count + (gathers ? 1 : 0));
   }
 
  private:
-  IR_DEVICE T* scratch(const LaneCall<Block::gpu_threads>& call, std::uint32_t round) const {
+  using Call = LaneCall<Block::gpu_threads>;
+
+  IR_DEVICE T* staging(const Call& call, std::uint32_t round) const {
     return reinterpret_cast<T*>(lane.scratch(call.parity(round)));
+  }
+  IR_DEVICE T* results(const Call& call, std::uint32_t round) const {
+    return staging(call, round + 1);
   }
 
   /// This block's part of another member's shard.
@@ -83,18 +90,22 @@ struct StagedShardReduce {
             slice.count};
   }
 
-  IR_DEVICE auto reduction_of(Block block, T* staged, std::uint32_t round) const {
+  IR_DEVICE auto reduction_of(Block block, const Call& call, std::uint32_t round) const {
     const Peers& peers = lane.peers();
     const int me = peers.rank();
     const Slice part = shards.slice(block, me, round);
-    T* const mine = staged + shards.staged(me) + part.first;
+    const std::size_t place = shards.staged(me) + part.first;
+    const T* const staged = staging(call, round) + place;
+    T* const result = results(call, round) + place;
     const T* const from = in + shards.first(me, round) + part.first;
     T* const to =
         out + (gathers ? shards.first(me, round) : shards.rounds.first(round)) + part.first;
     return slice_reduction<Vectors, T>(
         block, op, part.count, peers.size(),
-        [me, from, mine, &peers](int place) { return place == me ? from : peers.at(mine, place); },
-        gathers ? 2 : 1, [to, mine](int i) { return i == 0 ? to : mine; });
+        [me, from, staged, &peers](int member) {
+          return member == me ? from : peers.at(staged, member);
+        },
+        gathers ? 2 : 1, [to, result](int i) { return i == 0 ? to : result; });
   }
 };
 
