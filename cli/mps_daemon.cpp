@@ -30,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* control_program = "nvidia-cuda-mps-control";
 constexpr std::chrono::milliseconds step{5};
+constexpr int milliseconds_for_number = 1'000;
 constexpr int milliseconds_after_kill = 2'000;
 
 std::string variable_or(const char* name, const char* otherwise) {
@@ -95,6 +96,10 @@ std::vector<std::string> control_environment(const MpsDaemon& daemon) {
   if (!visible.starts_with("GPU-") && !visible.starts_with("MIG-"))
     changes["CUDA_VISIBLE_DEVICES"] = std::nullopt;
   return changed_environment(current_environment(), changes);
+}
+
+bool has_failed(pid_t process, ProcessEnd& end) {
+  return has_ended(process, end) && !end.is_success();
 }
 
 void kill_and_reap(pid_t process) noexcept {
@@ -196,7 +201,7 @@ void MpsDaemon::wait_until_it_listens() {
 
 void MpsDaemon::throw_if_starter_failed() const {
   ProcessEnd end;
-  if (!has_ended(starter_, end) || end.is_success()) return;
+  if (!has_failed(starter_, end)) return;
   const std::string said = first_line(directory_ + "/output");
   throw Error(Errc::system, fmt::format("{} -d {}{}{}", control_program, end.describe(),
                                         said.empty() ? "" : ": ", said));
@@ -228,8 +233,13 @@ bool MpsDaemon::has_gone() const {
   return ::poll(&polled, 1, 0) == 1;
 }
 
-void MpsDaemon::kill_it() const noexcept {
-  if (!process_.is_open()) return;
+void MpsDaemon::kill_it() noexcept {
+  // A daemon leaves the starter's group before it writes its number.
+  const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds_for_number);
+  for (ProcessEnd end; !process_.is_open(); std::this_thread::sleep_for(step)) {
+    if (starter_ <= 0 || has_failed(starter_, end) || Clock::now() >= deadline) return;
+    process_ = open_daemon_process(directory_);
+  }
   ::syscall(SYS_pidfd_send_signal, process_.number(), SIGKILL, nullptr, 0);
   pollfd polled = {process_.number(), POLLIN, 0};
   ::poll(&polled, 1, milliseconds_after_kill);

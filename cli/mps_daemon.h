@@ -73,7 +73,7 @@ class MpsDaemon {
   /// Whether the daemon has gone because it was asked to.
   bool quits() const;
   bool has_gone() const;
-  void kill_it() const noexcept;
+  void kill_it() noexcept;
 
   const SignalSource& signals_;
   MpsPatience patience_;

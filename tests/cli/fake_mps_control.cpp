@@ -1,6 +1,7 @@
 // Stands in for nvidia-cuda-mps-control: the same socket, files and requests, and no GPU.
 //
-// FAKE_MPS_BEHAVIOUR: "fails", "stays_silent" (never listens) or "ignores_quit".
+// FAKE_MPS_BEHAVIOUR: "fails", "stays_silent" (never listens), "starts_slowly" (and never listens)
+// or "ignores_quit".
 // FAKE_MPS_RECORD: a file that gets a line for each thing that happens to the daemon.
 #include <signal.h>
 #include <sys/socket.h>
@@ -40,9 +41,10 @@ int serve() {
   const std::string behaviour = variable("FAKE_MPS_BEHAVIOUR");
   const std::string number_file = directory() + "/nvidia-cuda-mps-control.pid";
   ::setsid();
+  if (behaviour == "starts_slowly") ::usleep(200'000);
   std::ofstream(number_file) << ::getpid() << '\n';
   record("started, visible devices '" + variable("CUDA_VISIBLE_DEVICES") + "'");
-  if (behaviour == "stays_silent") ::pause();
+  if (behaviour == "stays_silent" || behaviour == "starts_slowly") ::pause();
   const sockaddr_un address = control_address();
   const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);

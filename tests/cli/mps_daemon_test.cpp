@@ -248,15 +248,17 @@ TEST_F(MpsTest, GivesUpOnADaemonThatNeverListens) {
 }
 
 TEST_F(MpsTest, GivesUpOnADaemonWhenASignalEndsTheRun) {
-  set("FAKE_MPS_BEHAVIOUR", "stays_silent");
-  ::signal(SIGINT, SIG_DFL);
-  with_signals([](const SignalSource& signals) {
-    ::raise(SIGINT);
-    const std::string reason = start_failure(signals, {.start = std::chrono::hours(1)});
-    EXPECT_NE(reason.find("a signal ends the run"), std::string::npos) << reason;
-    EXPECT_TRUE(signals.has_terminating());
-  });
-  EXPECT_TRUE(has_cleaned_up());
+  for (const char* behaviour : {"stays_silent", "starts_slowly"}) {
+    set("FAKE_MPS_BEHAVIOUR", behaviour);
+    ::signal(SIGINT, SIG_DFL);
+    with_signals([](const SignalSource& signals) {
+      ::raise(SIGINT);
+      const std::string reason = start_failure(signals, {.start = std::chrono::hours(1)});
+      EXPECT_NE(reason.find("a signal ends the run"), std::string::npos) << reason;
+      EXPECT_TRUE(signals.has_terminating());
+    });
+    EXPECT_TRUE(has_cleaned_up()) << behaviour;
+  }
   EXPECT_TRUE(lifeline_.is_cut());
 }
 
