@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <numeric>
-#include <random>
 
 #include "base/text.h"
+#include "collectives/drawn.h"
 #include "iridium/device_barrier.h"
 
 namespace iridium {
@@ -37,9 +37,11 @@ CaseBuffers::CaseBuffers(Context& context, const Team& team, std::size_t count, 
       count_(count) {}
 
 std::vector<std::uint32_t> CaseBuffers::values(std::uint64_t seed, int place) const {
-  std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(place));
   std::vector<std::uint32_t> numbers(count_);
-  for (std::uint32_t& number : numbers) number = static_cast<std::uint32_t>(random());
+  for_each_range(count_, team_.size(), [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i)
+      numbers[i] = static_cast<std::uint32_t>(drawn_bits(seed, place, i));
+  });
   return numbers;
 }
 

@@ -8,32 +8,27 @@
 #include <bit>
 #include <cmath>
 #include <concepts>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "collectives/call.h"
+#include "collectives/drawn.h"
 
 namespace iridium {
 namespace {
-
-/// A number without pattern for every element of every member.
-std::uint64_t drawn_bits(std::uint64_t seed, int place, std::size_t index) {
-  std::uint64_t bits = (seed * 64 + static_cast<std::uint64_t>(place)) * 0x9e3779b97f4a7c15u +
-                       index * 0xd1342543de82ef95u;
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-  return bits ^ bits >> 31;
-}
 
 template <class T>
 T drawn(std::uint64_t seed, int place, std::size_t index) {
   const std::uint64_t bits = drawn_bits(seed, place, index);
   if constexpr (IntegerNumber<T>)
     return static_cast<T>(bits);
+  else if constexpr (std::same_as<T, double>)
+    return static_cast<double>(bits >> 11) * 0x1p-52 - 1;
   else
-    return convert<T>(static_cast<double>(bits >> 11) * 0x1p-52 - 1);
+    return convert<T>(static_cast<float>(static_cast<std::int32_t>(bits >> 40)) * 0x1p-23f - 1);
 }
 
 /// Half the distance from 1 to the next number.
@@ -44,43 +39,53 @@ double rounding() {
   return std::same_as<T, float> ? 0x1p-24 : 0x1p-53;
 }
 
+/// use(std::integral_constant<ReduceOp, op>()).
+template <class Use>
+void with_op(ReduceOp op, Use use) {
+  switch (op) {
+    case ReduceOp::sum:
+      return use(std::integral_constant<ReduceOp, ReduceOp::sum>());
+    case ReduceOp::prod:
+      return use(std::integral_constant<ReduceOp, ReduceOp::prod>());
+    case ReduceOp::min:
+      return use(std::integral_constant<ReduceOp, ReduceOp::min>());
+    case ReduceOp::max:
+      return use(std::integral_constant<ReduceOp, ReduceOp::max>());
+    case ReduceOp::avg:
+      return use(std::integral_constant<ReduceOp, ReduceOp::avg>());
+  }
+}
+
 /// A reduction in plain arithmetic, and how far a right result may be from it.
-template <class T>
+template <class T, ReduceOp Op>
 class Reference {
  public:
-  Reference(ReduceOp op, int members) : op_(op), members_(members) {}
+  explicit Reference(int members) : members_(members) {}
 
   void add(T element) {
     const auto value = convert<Wide>(element);
     const bool is_first = std::exchange(is_first_, false);
-    switch (op_) {
-      case ReduceOp::sum:
-      case ReduceOp::avg:
-        total_ = is_first ? value : iridium::add(total_, value);
-        break;
-      case ReduceOp::prod:
-        total_ = is_first ? value : multiply(total_, value);
-        break;
-      case ReduceOp::min:
-        total_ = is_first || value < total_ ? value : total_;
-        break;
-      case ReduceOp::max:
-        total_ = is_first || value > total_ ? value : total_;
-        break;
-    }
+    if constexpr (Op == ReduceOp::sum || Op == ReduceOp::avg)
+      total_ = is_first ? value : iridium::add(total_, value);
+    else if constexpr (Op == ReduceOp::prod)
+      total_ = is_first ? value : multiply(total_, value);
+    else if constexpr (Op == ReduceOp::min)
+      total_ = is_first || value < total_ ? value : total_;
+    else
+      total_ = is_first || value > total_ ? value : total_;
     if constexpr (FloatNumber<T>) magnitude_ += std::abs(static_cast<double>(value));
   }
 
   bool accepts(T found) const {
     if constexpr (IntegerNumber<T>) {
       T expected = static_cast<T>(total_);
-      if (op_ == ReduceOp::avg) expected = static_cast<T>(expected / static_cast<T>(members_));
+      if (Op == ReduceOp::avg) expected = static_cast<T>(expected / static_cast<T>(members_));
       return found == expected;
     } else {
-      const double expected = op_ == ReduceOp::avg ? total_ / members_ : total_;
-      const bool is_exact = op_ == ReduceOp::min || op_ == ReduceOp::max;
+      const double expected = Op == ReduceOp::avg ? total_ / members_ : total_;
+      const bool is_exact = Op == ReduceOp::min || Op == ReduceOp::max;
       const double steps = is_exact ? 0 : 2 * members_ * rounding<Accumulator<T>>();
-      const double size = op_ == ReduceOp::prod ? std::abs(expected) : magnitude_;
+      const double size = Op == ReduceOp::prod ? std::abs(expected) : magnitude_;
       // Products may end below the smallest normal number.
       const double smallest = std::same_as<T, fp16> ? 0x1p-24 : 0x1p-126;
       return std::abs(static_cast<double>(static_cast<Accumulator<T>>(found)) - expected) <=
@@ -95,7 +100,6 @@ class Reference {
                          std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
                          double>;
 
-  ReduceOp op_;
   int members_;
   Wide total_ = 0;
   double magnitude_ = 0;
@@ -114,24 +118,43 @@ bool have_equal_bits(const T& a, const T& b) {
   return std::bit_cast<Bytes>(a) == std::bit_cast<Bytes>(b);
 }
 
-template <class T>
-std::string compare(const Collective& collective, ReduceOp op, int members, std::uint64_t seed,
-                    const std::vector<T>& found) {
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const SourceElement source = collective.source(i);
-    if (collective.reduces) {
-      Reference<T> reference(op, members);
-      for (int place = 0; place < members; ++place)
-        reference.add(drawn<T>(seed, place, source.index));
-      if (!reference.accepts(found[i]))
-        return difference(
-            i, found[i], fmt::format("the {} of all members' elements {}", name(op), source.index));
-    } else if (!have_equal_bits(found[i], drawn<T>(seed, source.place, source.index))) {
+/// The first difference from a reduction among elements [first, end).
+template <ReduceOp Op, class T>
+std::string compare_reduced(const Collective& collective, int members, std::uint64_t seed,
+                            const std::vector<T>& found, std::size_t first, std::size_t end) {
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t index = collective.source(i).index;
+    Reference<T, Op> reference(members);
+    for (int place = 0; place < members; ++place) reference.add(drawn<T>(seed, place, index));
+    if (!reference.accepts(found[i]))
       return difference(i, found[i],
-                        fmt::format("element {} of place {}", source.index, source.place));
-    }
+                        fmt::format("the {} of all members' elements {}", name(Op), index));
   }
   return {};
+}
+
+/// The same from elements that were only moved.
+template <class T>
+std::string compare_moved(const Collective& collective, std::uint64_t seed,
+                          const std::vector<T>& found, std::size_t first, std::size_t end) {
+  for (std::size_t i = first; i < end; ++i) {
+    const SourceElement source = collective.source(i);
+    if (!have_equal_bits(found[i], drawn<T>(seed, source.place, source.index)))
+      return difference(i, found[i],
+                        fmt::format("element {} of place {}", source.index, source.place));
+  }
+  return {};
+}
+
+template <class T>
+std::string compare(const Collective& collective, ReduceOp op, int members, std::uint64_t seed,
+                    const std::vector<T>& found, std::size_t first, std::size_t end) {
+  if (!collective.reduces) return compare_moved(collective, seed, found, first, end);
+  std::string result;
+  with_op(op, [&](auto known) {
+    result = compare_reduced<known()>(collective, members, seed, found, first, end);
+  });
+  return result;
 }
 
 }  // namespace
@@ -184,7 +207,11 @@ CollectiveCase::CollectiveCase(Context& context, const Team& team,
 void CollectiveCase::set_inputs(std::uint64_t seed) {
   with_type(arguments_.type, [&]<class T>(std::type_identity<T>) {
     std::vector<T> elements(collective_.in_count);
-    for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = drawn<T>(seed, team_.rank(), i);
+    for_each_range(elements.size(), team_.size(),
+                   [&, place = team_.rank()](std::size_t first, std::size_t end) {
+                     for (std::size_t i = first; i < end; ++i)
+                       elements[i] = drawn<T>(seed, place, i);
+                   });
     stream_.copy(in_.data(), elements.data(), elements.size() * sizeof(T));
     stream_.fill(out_.data(), 0xff, out_.bytes());
     stream_.synchronize();
@@ -211,7 +238,16 @@ std::string CollectiveCase::check(std::uint64_t seed) {
     std::vector<T> found(collective_.out_count);
     stream_.copy(found.data(), out_.data(), found.size() * sizeof(T));
     stream_.synchronize();
-    result = compare(collective_, arguments_.op, team_.size(), seed, found);
+    std::mutex mutex;
+    std::size_t where = found.size();
+    for_each_range(found.size(), team_.size(), [&](std::size_t first, std::size_t end) {
+      std::string difference =
+          compare(collective_, arguments_.op, team_.size(), seed, found, first, end);
+      const std::scoped_lock lock(mutex);
+      if (difference.empty() || first >= where) return;
+      result = std::move(difference);
+      where = first;
+    });
   });
   return result;
 }

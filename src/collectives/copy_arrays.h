@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectives/spread.h"
 #include "collectives/vector_queue.h"
 #include "iridium/device/copy.h"
 #include "iridium/device/lane_call.h"
@@ -74,17 +75,15 @@ class ArrayCopies {
   IR_DEVICE void drop() {
     if constexpr (target::has_block_memory) target::await_fetches<0>();
   }
-  template <class SourceOf, class TargetOf>
-  IR_DEVICE void finish(SourceOf source_of, TargetOf target_of) {
+  /// target_of(i): where array i goes; several, where it goes to several places.
+  template <class SourceOf, class... TargetOf>
+  IR_DEVICE void finish(SourceOf source_of, TargetOf... target_of) {
     target::point(block_.seat());
     if constexpr (!target::has_block_memory) {
-      for (int i = 0; i < arrays_; ++i) {
-        const ArraySource<T> source = source_of(i);
-        copy(block_, target_of(i), source.from, source.count);
-      }
+      for (int i = 0; i < arrays_; ++i) write_at_once(source_of(i), target_of(i)...);
     } else {
       IR_ROLLED for (int i = mine_; i < arrays_;) {
-        write(target_of(i));
+        write(target_of(i)...);
         i += groups_;
         if (i >= arrays_) break;
         source_ = source_of(i);
@@ -100,8 +99,20 @@ class ArrayCopies {
     queue_.push(source_.from + ahead_, ahead_ < whole_);
     ahead_ += threads_ * chunk;
   }
-  IR_DEVICE void write(T* to) {
-    if (!target::allows_vectors(to)) {
+  template <class... To>
+  IR_DEVICE void write_at_once(const ArraySource<T>& source, To*... to) {
+    if constexpr (sizeof...(to) == 1) {
+      copy(block_, to..., source.from, source.count);
+    } else {
+      std::uint8_t* const targets[] = {reinterpret_cast<std::uint8_t*>(to)...};
+      spread<4>(
+          block_, sizeof...(to), [&](int i) { return targets[i]; },
+          reinterpret_cast<const std::uint8_t*>(source.from), source.count * sizeof(T));
+    }
+  }
+  template <class... To>
+  IR_DEVICE void write(To*... to) {
+    if (!(target::allows_vectors(to) && ...)) {
       // One by one, neighbours by neighbouring threads.
       drop();
       whole_ = 0;
@@ -109,11 +120,12 @@ class ArrayCopies {
     IR_ROLLED for (std::size_t at = thread_ * chunk; at < whole_; at += threads_ * chunk) {
       alignas(16) T part[chunk];
       queue_.read(part);
-      target::store_vector<Cache::normal>(to + at, part);
+      (target::store_vector<Cache::normal>(to + at, part), ...);
       push();
     }
     IR_ROLLED for (std::size_t at = whole_ + thread_; at < source_.count; at += threads_) {
-      to[at] = source_.from[at];
+      const T element = source_.from[at];
+      ((to[at] = element), ...);
     }
   }
 

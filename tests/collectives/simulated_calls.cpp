@@ -139,7 +139,7 @@ void with_moving_kernel(const SimulatedCall& call, const Lane& lane, const Word*
     case Form::packet_gather:
       return use(PacketGather{lane, in, out, bytes, bytes, packets});
     case Form::staged_pull_gather:
-      return use(StagedPullGather<1>{lane, staged});
+      return use(StagedPullGather{lane, staged});
     case Form::staged_push_gather:
       return use(StagedPushGather<1>{lane, staged});
     case Form::direct_pull_gather:

@@ -256,7 +256,7 @@ void compile_reductions(const void**& next) {
 /// Names all kernels, so that the compiler makes them.
 void name_kernels(const void** next) {
   compile<CallCheck, DeviceBarrier, Signal, SignalAll, Wait, WaitAll, PutSignal>(next);
-  compile<StagedPullGather<1>, StagedPushGather<2>, DirectPushGather<4>, DirectPullGather,
+  compile<StagedPullGather, StagedPushGather<2>, DirectPushGather<4>, DirectPullGather,
           PacketGather, StagedAllToAll<EqualParts>, StagedAllToAll<GivenParts>, DirectAllToAll,
           PacketBroadcast, iridium::StagedBroadcast, DirectBroadcast, StagedColumnGather,
           DirectColumnGather, ColumnReduce<fp16>, ColumnReduce<std::int64_t>>(next);

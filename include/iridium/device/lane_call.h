@@ -94,7 +94,8 @@ class LaneCall {
   }
 
   /// Ends the call. Before this, the block has heard from every member something it sent in this
-  /// call. `rounds`: how many steps the call took; the same on every block and member.
+  /// call. `rounds`: by how many steps the lane goes on, at least as many as the call had rounds;
+  /// the same on every block and member.
   IR_DEVICE void finish(std::uint32_t rounds = 1) {
     if (block_.is_leader()) write_counter();
     block_.sync();
@@ -297,18 +298,20 @@ class LaneCall {
     const auto blocks = static_cast<std::uint32_t>(block_.count());
     const std::uint32_t left = static_cast<std::uint32_t>(leavers_) + 1;
     std::uint64_t change = 0 - block_inside;
-    if (left >= blocks) change += (std::uint64_t{rounds} << 32) - blocks;
-    if (left >= blocks && blocks > 1) {
-      const std::uint32_t ids = static_cast<std::uint32_t>(leavers_ >> 32) + call_id();
-      if (left > blocks || ids != blocks * call_id()) {
-        detail::CallFailure failure;
-        failure.kind = FaultKind::lane_busy;
-        failure.step = step_;
-        return detail::explain_call(block_, lane_, failure);
+    if (left >= blocks) {
+      change += (std::uint64_t{rounds} << 32) - blocks;
+      if (blocks > 1) {
+        const std::uint32_t ids = static_cast<std::uint32_t>(leavers_ >> 32) + call_id();
+        if (left > blocks || ids != blocks * call_id()) {
+          detail::CallFailure failure;
+          failure.kind = FaultKind::lane_busy;
+          failure.step = step_;
+          return detail::explain_call(block_, lane_, failure);
+        }
+        // Not set to 0: blocks of a call that overlaps would be forgotten.
+        target::update<AtomicOp::add, Order::relaxed, Scope::device>(
+            seat, &state->leavers, 0 - ((std::uint64_t{ids} << 32) + blocks));
       }
-      // Not set to 0: blocks of a call that overlaps would be forgotten.
-      target::update<AtomicOp::add, Order::relaxed, Scope::device>(
-          seat, &state->leavers, 0 - ((std::uint64_t{ids} << 32) + blocks));
     }
     target::update<AtomicOp::add, Order::relaxed, Scope::device>(seat, &state->calls, change);
   }

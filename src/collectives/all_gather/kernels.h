@@ -22,7 +22,6 @@ struct GatherBuffers {
 
 /// Members copy their bytes to their scratch, and to their part of the own output on the way; after
 /// a barrier they read everybody's.
-template <int Vectors>
 struct StagedPullGather {
   static constexpr int blocks_per_processor = 2;
   static constexpr bool begins_early = true;
@@ -33,21 +32,29 @@ struct StagedPullGather {
     const Peers& peers = lane.peers();
     const Rounds& rounds = buffers.rounds;
     LaneCall call(lane, block);
-    if (!call.begin()) return;
+    ArrayCopies<std::uint8_t, Block::gpu_threads> own(block, 1);
+    ArrayCopies<std::uint8_t, Block::gpu_threads> others(block, peers.size() - 1);
     IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
       const Slice part = rounds.slice(block, round);
-      auto* const staged = reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round)));
-      std::uint8_t* const own = buffers.part(peers.rank(), round);
-      spread<Vectors>(
-          block, 2, [&](int i) { return (i == 0 ? staged : own) + part.first; },
-          buffers.in + rounds.first(round) + part.first, part.count);
-      if (!call.barrier()) return;
+      const auto input = [&](int) {
+        return ArraySource<std::uint8_t>{buffers.in + rounds.first(round) + part.first, part.count};
+      };
+      const auto output = [&](int i) {
+        return buffers.part(staggered(peers, i), round) + part.first;
+      };
+      if (!own.start_round(call, round, input)) return;
+      auto* const staged =
+          reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round))) + part.first;
+      own.finish(input, [&](int) { return staged; }, output);
+      const std::uint32_t arrival = call.arrive();
+      const auto theirs = [&](int i) {
+        return ArraySource<std::uint8_t>{peers.at(staged, staggered(peers, i + 1)), part.count};
+      };
+      others.prepare(theirs);
+      if (!call.await(arrival)) return;
       block.let_next_start();
-      copy_arrays<std::uint8_t>(block, peers.size() - 1, [&](int i) {
-        const int place = staggered(peers, i + 1);
-        return ArrayCopy<std::uint8_t>{buffers.part(place, round) + part.first,
-                                       peers.at(staged + part.first, place), part.count};
-      });
+      others.start();
+      others.finish(theirs, [&](int i) { return output(i + 1); });
     }
     call.finish(rounds.count);
   }

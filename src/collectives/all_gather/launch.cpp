@@ -21,11 +21,8 @@ GatherBuffers direct_buffers(const CollectiveCall& call) {
 }  // namespace
 
 void launch_staged_pull_gather(const CollectiveCall& call) {
-  with_tile(call.choice.tile, [&](auto vectors) {
-    launch_call(call, [&](const Lane& lane) {
-      return StagedPullGather<vectors>{lane, staged_buffers(call, 1)};
-    });
-  });
+  launch_call(call,
+              [&](const Lane& lane) { return StagedPullGather{lane, staged_buffers(call, 1)}; });
 }
 
 void launch_staged_push_gather(const CollectiveCall& call) {
@@ -60,10 +57,10 @@ void launch_packet_gather(const CollectiveCall& call) {
 }
 
 KernelList all_gather_kernels() {
-  KernelList list = {entry_of<PacketGather>(), entry_of<DirectPullGather>()};
+  KernelList list = {entry_of<PacketGather>(), entry_of<StagedPullGather>(),
+                     entry_of<DirectPullGather>()};
   for (const int vectors : {1, 2, 4})
     with_tile(vectors, [&](auto tile) {
-      list.push_back(entry_of<StagedPullGather<tile>>());
       list.push_back(entry_of<StagedPushGather<tile>>());
       list.push_back(entry_of<DirectPushGather<tile>>());
     });

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "collectives/copy_arrays.h"
 #include "collectives/packet_words.h"
 #include "collectives/shards.h"
-#include "collectives/spread.h"
 #include "iridium/device/lane_call.h"
 
 namespace iridium {
@@ -53,19 +53,33 @@ struct StagedBroadcast {
 
   IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
+    const bool is_root = peers.rank() == root;
     LaneCall call(lane, block);
-    if (!call.begin()) return;
+    ArrayCopies<std::uint8_t, Block::gpu_threads> copies(block, 1);
     IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
       const Slice part = rounds.slice(block, round);
       const std::size_t first = rounds.first(round) + part.first;
-      auto* const staged =
-          reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round))) + part.first;
-      if (peers.rank() == root)
-        spread<4>(
-            block, 2, [&](int i) { return i == 0 ? staged : out + first; }, in + first, part.count);
-      if (!call.barrier()) return;
+      const auto staged = [&](int) {
+        return reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round))) + part.first;
+      };
+      const auto output = [&](int) { return out + first; };
+      const auto source = [&](int) {
+        return ArraySource<std::uint8_t>{is_root ? in + first : peers.at(staged(0), root),
+                                         part.count};
+      };
+      if (is_root) {
+        if (!copies.start_round(call, round, source)) return;
+        copies.finish(source, staged, output);
+      } else if (round == 0 && !call.begin()) {
+        return;
+      }
+      const std::uint32_t arrival = call.arrive();
+      if (!is_root) copies.prepare(source);
+      if (!call.await(arrival)) return;
       block.let_next_start();
-      if (peers.rank() != root) copy(block, out + first, peers.at(staged, root), part.count);
+      if (is_root) continue;
+      copies.start();
+      copies.finish(source, output);
     }
     call.finish(rounds.count);
   }
@@ -88,7 +102,10 @@ struct DirectBroadcast {
     const Slice part = rounds.slice(block, 0);
     const std::uint8_t* const from = lane.peers().at(in, root);
     // In place, the root must not even write what is there: the others are reading it.
-    if (from != out) copy(block, out + part.first, from + part.first, part.count);
+    if (from != out)
+      copy_arrays<std::uint8_t>(block, 1, [&](int) {
+        return ArrayCopy<std::uint8_t>{out + part.first, from + part.first, part.count};
+      });
     call.leave();
   }
 };

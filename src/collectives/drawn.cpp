@@ -1,0 +1,37 @@
+#include "collectives/drawn.h"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "base/thread.h"
+
+namespace iridium {
+namespace {
+
+struct JoinedThreads {
+  std::vector<std::thread> threads;
+
+  ~JoinedThreads() {
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+}  // namespace
+
+void for_each_range(std::size_t count, int members,
+                    const std::function<void(std::size_t first, std::size_t end)>& work) {
+  constexpr std::size_t worth_a_thread = 1 << 20;
+  const auto cores = static_cast<std::size_t>(std::thread::hardware_concurrency());
+  const std::size_t ranges = std::max<std::size_t>(
+      1, std::min(cores / static_cast<std::size_t>(members), count / worth_a_thread));
+  const auto begin = [&](std::size_t range) { return count / ranges * range; };
+  JoinedThreads others;
+  for (std::size_t range = 1; range < ranges; ++range)
+    others.threads.push_back(
+        start_thread([&work, first = begin(range),
+                      end = range + 1 < ranges ? begin(range + 1) : count] { work(first, end); }));
+  work(0, ranges > 1 ? begin(1) : count);
+}
+
+}  // namespace iridium
