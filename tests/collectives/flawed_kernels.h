@@ -62,6 +62,50 @@ struct StagedControl {
   }
 };
 
+/// Everybody sums some of the elements, others in every call, and reads the others' sums. The next
+/// call stages where this one did; unless they lie `apart`, that is also where the sums are.
+template <bool apart>
+struct TwoShotControl {
+  Lane lane;
+  ControlArrays arrays;
+  Rounds rounds;
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    const Peers& peers = lane.peers();
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    const auto owner = [&](std::size_t i) {
+      return static_cast<int>((i + call.step()) % static_cast<std::size_t>(peers.size()));
+    };
+    for (std::uint32_t round = 0; round < rounds.count; ++round) {
+      const Slice part = rounds.slice(block, round);
+      const std::size_t first = rounds.first(round);
+      auto* const staged = half(call.parity(round));
+      auto* const sums = half(call.parity(round + (apart ? 1 : 0)));
+      for_each_element(block, part, [&](std::size_t i) {
+        if (owner(i) != peers.rank()) staged[i] = arrays.in[first + i];
+      });
+      if (!call.barrier()) return;
+      for_each_element(block, part, [&](std::size_t i) {
+        if (owner(i) != peers.rank()) return;
+        std::uint32_t sum = arrays.in[first + i];
+        for (int place = 0; place < peers.size(); ++place)
+          if (place != peers.rank()) sum += peers.at(staged, place)[i];
+        sums[i] = sum;
+      });
+      if (!call.barrier()) return;
+      for_each_element(block, part,
+                       [&](std::size_t i) { arrays.out[first + i] = peers.at(sums, owner(i))[i]; });
+    }
+    call.finish(rounds.count + 1);
+  }
+
+ private:
+  IR_DEVICE std::uint32_t* half(std::uint32_t parity) const {
+    return reinterpret_cast<std::uint32_t*>(lane.scratch(parity));
+  }
+};
+
 /// Everybody reads everybody's elements where they lie, and unless it `enters`, without asking
 /// whether they are there.
 template <template <int> class Call, bool enters = true>

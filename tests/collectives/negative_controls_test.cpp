@@ -111,6 +111,13 @@ TEST_F(CollectivesControl, OneParityInsteadOfTwoIsFound) {
   EXPECT_GT(count_failures<StagedControl<Flawed<Flaw::one_parity>::Call>>(chunk), 10u);
 }
 
+TEST_F(CollectivesControl, ResultsWhereTheNextCallStagesAreFound) {
+  for (const std::uint32_t size : {count, chunk}) {
+    EXPECT_EQ(count_failures<TwoShotControl<true>>(size), 0u) << size;
+    EXPECT_GT(count_failures<TwoShotControl<false>>(size), 10u) << size;
+  }
+}
+
 TEST_F(CollectivesControl, PartsThatMoveBetweenRoundsAreFound) {
   using Moving = StagedControl<LaneCall, StagingFlaw::moving_parts>;
   EXPECT_EQ((count_failures<StagedControl<LaneCall>>(chunk)), 0u);
