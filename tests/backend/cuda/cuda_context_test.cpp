@@ -110,7 +110,7 @@ TEST_F(CudaContextTest, FiftyContextsInARowLeakNothing) {
 
 TEST_F(CudaContextTest, MemoryIsUsedAgainOnlyAfterTheWorkOnItIsDone) {
   Context context(on_gpu);
-  const std::size_t most = std::size_t{40} << 20;
+  const std::size_t most = std::size_t{32} << 20;  // two of them do not fit
   Stream stream = context.make_stream();
   std::promise<void> gate;
   std::atomic<bool> passed = false;
@@ -132,7 +132,7 @@ TEST_F(CudaContextTest, MemoryIsUsedAgainOnlyAfterTheWorkOnItIsDone) {
 
 TEST_F(CudaContextTest, WorkOfABorrowedStreamCountsAfterItsLastReference) {
   Context context(on_gpu);
-  const std::size_t most = std::size_t{40} << 20;
+  const std::size_t most = std::size_t{32} << 20;  // two of them do not fit
   cudaStream_t native = nullptr;
   ASSERT_EQ(cudaStreamCreate(&native), cudaSuccess);
   std::promise<void> gate;
