@@ -18,6 +18,7 @@
 #include "cli/command_line.h"
 #include "cli/names.h"
 #include "cli/output_file.h"
+#include "cli/signal_source.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"
 #include "iridium/numbers.h"
@@ -359,6 +360,8 @@ std::vector<BenchTask> plan_tune(const TuneCommand& command, const TunedDevice& 
 }
 
 int tune(TuneCommand command) {
+  // Before the driver is asked: threads that it starts would take signals that launchers wait for.
+  const SignalSource signals;
   const TunedDevice device = device_for(command.job);
   set_defaults(command, device.backend);
   const std::vector<BenchTask> tasks = plan_tune(command, device, tuning_table());

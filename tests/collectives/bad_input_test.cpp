@@ -191,6 +191,8 @@ std::vector<Refusal> bad_parts(Mistakes& at) {
        {"sent", "4 elements", "max_count is 3"}},
       {exchange({.sent = {{0, 3}, {4, 3}}, .received = {{0, 3}, {4, 4}}, .max_count = 3}),
        {"received", "place 1", "4 elements", "max_count is 3"}},
+      {exchange({.sent = {{0, 3}, {4, 3}}, .received = good, .max_count = 4}),
+       {"sends itself 3 elements", "expects 4"}},
       {exchange({.sent = good, .received = {{0, 4}, {3, 4}}, .max_count = 4}),
        {"received parts overlap", "element 3"}},
       {exchange({.sent = good, .received = {{8, 4}, {5, 4}}, .max_count = 4}),

@@ -55,6 +55,14 @@ void check_disjoint(std::vector<ExchangePart> parts) {
                                                       operation, parts[i].first));
 }
 
+void check_own_part(const ExchangeParts& parts, const Team& team) {
+  const auto me = static_cast<std::size_t>(team.rank());
+  if (parts.sent[me].count != parts.received[me].count)
+    throw Error(Errc::invalid_argument,
+                fmt::format("{}: place {} sends itself {} elements and expects {}", operation, me,
+                            parts.sent[me].count, parts.received[me].count));
+}
+
 }  // namespace
 
 void detail::all_to_all(StreamRef& stream, const Team& team, const CollectiveBuffers& buffers,
@@ -74,6 +82,7 @@ void detail::all_to_all(StreamRef& stream, const Team& team, const CollectiveBuf
   const std::size_t received = check_parts("received", parts.received, team, buffers);
   check_disjoint(parts.received);
   check_buffers(operation, team, buffers, {sent * element, received * element, {}});
+  check_own_part(parts, team);
   const CollectiveCall call = call_of(stream, team, buffers, options);
   compare_calls(call, {.parts = &parts});
   if (buffers.count == 0) return;

@@ -31,8 +31,8 @@ struct GivenParts {
   IR_DEVICE std::size_t receive_bytes(int from) const { return received[from].bytes; }
 };
 
-/// Members write what is for another one to its scratch, a slot per source; after a barrier they
-/// take what the others wrote to their own.
+/// Members write what is for another one to its scratch, a slot per source, and what is for
+/// themselves to their output; after a barrier they take what the others wrote to their own.
 template <class Parts>
 struct StagedAllToAll {
   static constexpr int blocks_per_processor = 2;
@@ -47,33 +47,43 @@ struct StagedAllToAll {
     const Peers& peers = lane.peers();
     const int me = peers.rank();
     LaneCall call(lane, block);
-    ArrayCopies<std::uint8_t, Block::gpu_threads> copies(block, peers.size());
+    ArrayCopies<std::uint8_t, Block::gpu_threads> sent(block, peers.size());
+    ArrayCopies<std::uint8_t, Block::gpu_threads> received(block, peers.size() - 1);
     IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
       const std::size_t first = rounds.first(round);
       const auto sent_to = [&](int to) { return slice(block, parts.send_bytes(to), first); };
-      const auto source_of = [&](int i) {
+      const auto received_from = [&](int from) {
+        return slice(block, parts.receive_bytes(from), first);
+      };
+      const auto output = [&](int from) {
+        return out + parts.receive_first(from) + first + received_from(from).first;
+      };
+      const auto input = [&](int i) {
         const int to = staggered(peers, i);
         const Slice part = sent_to(to);
         return ArraySource<std::uint8_t>{in + parts.send_first(to) + first + part.first,
                                          part.count};
       };
-      if (!copies.start_round(call, round, source_of)) return;
+      if (!sent.start_round(call, round, input)) return;
       auto* const staged = reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round)));
       const auto slot = [&](int source) {
         return staged + static_cast<std::size_t>(source) * rounds.chunk;
       };
-      copies.finish(source_of, [&](int i) {
+      sent.finish(input, [&](int i) {
         const int to = staggered(peers, i);
-        return peers.at(slot(me), to) + sent_to(to).first;
+        return to == me ? output(me) : peers.at(slot(me), to) + sent_to(to).first;
       });
-      if (!call.barrier()) return;
+      const std::uint32_t arrival = call.arrive();
+      const auto arrived = [&](int i) {
+        const int from = staggered(peers, i + 1);
+        const Slice part = received_from(from);
+        return ArraySource<std::uint8_t>{slot(from) + part.first, part.count};
+      };
+      received.prepare(arrived);
+      if (!call.await(arrival)) return;
       block.let_next_start();
-      copy_arrays<std::uint8_t>(block, peers.size(), [&](int i) {
-        const int from = staggered(peers, i);
-        const Slice part = slice(block, parts.receive_bytes(from), first);
-        return ArrayCopy<std::uint8_t>{out + parts.receive_first(from) + first + part.first,
-                                       slot(from) + part.first, part.count};
-      });
+      received.start();
+      received.finish(arrived, [&](int i) { return output(staggered(peers, i + 1)); });
     }
     call.finish(rounds.count);
   }
