@@ -36,7 +36,7 @@ struct BenchCommand {
   std::string rows = {};
   std::vector<std::string> turns = {};
   std::size_t first_heat = 0;
-  std::string text = {};  ///< the command as it was given
+  std::string text = {};  ///< the command as it was given, without --out
 };
 
 /// How often contenders take turns in a heat.

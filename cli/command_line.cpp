@@ -27,10 +27,13 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   return "iridium: " + reason + "\nRun with --help for more information.\n";
 }
 
-/// As one would write them in a shell.
-std::string quoted(const std::vector<std::string>& arguments) {
+/// As one would write them in a shell, but without where the results go.
+std::string command_text(const std::vector<std::string>& arguments) {
   std::string text;
-  for (const std::string& argument : arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--out") ++i;
+    if (argument == "--out" || argument.starts_with("--out=")) continue;
     const bool is_plain = argument.find_first_of(" '\"\\") == std::string::npos;
     text += (text.empty() ? "" : " ") + (is_plain ? argument : "'" + argument + "'");
   }
@@ -87,11 +90,11 @@ int run_command_line(const std::vector<std::string>& arguments) {
   if (*probe_subcommand)
     return probe_command.rows.empty() ? probe(probe_command) : probe_as_rank(probe_command);
   if (*bench_subcommand) {
-    bench_command.text = quoted(arguments);
+    bench_command.text = command_text(arguments);
     return bench_command.rows.empty() ? bench(bench_command) : bench_as_rank(bench_command);
   }
   if (*tune_subcommand) {
-    tune_command.text = quoted(arguments);
+    tune_command.text = command_text(arguments);
     return tune(std::move(tune_command));
   }
   return run(run_options);

@@ -29,7 +29,7 @@ struct TuneCommand {
   int samples = 10;
   double sample_milliseconds = 5;
   std::string out = {};   ///< file for the table; standard output where it is empty
-  std::string text = {};  ///< the command as it was given
+  std::string text = {};  ///< the command as it was given, without --out
 };
 
 /// Adds the subcommand to `app`; the parser fills `command`.

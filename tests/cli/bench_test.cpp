@@ -194,6 +194,9 @@ TEST(BenchCommandLine, MeasuresOnOneAndThreeRanks) {
   EXPECT_NE(result.output.find("device_barrier"), std::string::npos) << result.output;
   const BenchRun run = read_run(path);
   EXPECT_TRUE(run.complete);
+  EXPECT_TRUE(run.command.starts_with("bench put device_barrier -n 1,3 --bytes 1K,4K"));
+  EXPECT_EQ(run.command.find("--out"), std::string::npos) << run.command;
+  EXPECT_EQ(run.command.find(path), std::string::npos) << run.command;
   EXPECT_EQ(run.machine.device, "");
   EXPECT_GT(run.machine.cores, 0);
   // Two sizes with three contenders, and the barrier; both modes, both numbers of ranks.
