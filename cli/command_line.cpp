@@ -27,7 +27,7 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   return "iridium: " + reason + "\nRun with --help for more information.\n";
 }
 
-/// As one would write them in a shell, but without where the results go.
+/// As people write them, but without where the results go.
 std::string command_text(const std::vector<std::string>& arguments) {
   std::string text;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

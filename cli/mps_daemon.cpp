@@ -233,16 +233,20 @@ bool MpsDaemon::has_gone() const {
   return ::poll(&polled, 1, 0) == 1;
 }
 
-void MpsDaemon::kill_it() noexcept {
-  // A daemon leaves the starter's group before it writes its number.
+void MpsDaemon::kill_it() noexcept try {
+  // A daemon leaves the starter's group before it writes its number. One that takes longer for
+  // that than this is left alone.
   const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds_for_number);
-  for (ProcessEnd end; !process_.is_open(); std::this_thread::sleep_for(step)) {
+  for (ProcessEnd end;; std::this_thread::sleep_for(step)) {
+    if (!process_.is_open()) process_ = open_daemon_process(directory_);
+    if (process_.is_open()) break;
     if (starter_ <= 0 || has_failed(starter_, end) || Clock::now() >= deadline) return;
-    process_ = open_daemon_process(directory_);
   }
   ::syscall(SYS_pidfd_send_signal, process_.number(), SIGKILL, nullptr, 0);
   pollfd polled = {process_.number(), POLLIN, 0};
   ::poll(&polled, 1, milliseconds_after_kill);
+} catch (const std::exception&) {
+  // Nobody is there to hear it.
 }
 
 }  // namespace iridium::cli

@@ -120,7 +120,7 @@ for ranks in 2 4 8; do
   part "probe_${ranks}_ranks" "$build/iridium" probe -n "$ranks" --backend cuda
 done
 # Two jobs in a row, in a process that has asked the driver for its GPUs before.
-part tune timeout 100 "$build/iridium" tune all_gather -n 2 --backend cuda --bytes 64K --samples 7 --sample-time 1 --out "$logs/tuning.txt"
+part tune timeout -k 10 100 "$build/iridium" tune all_gather -n 2 --backend cuda --bytes 64K --samples 7 --sample-time 1 --out "$logs/tuning.txt"
 # Dead ones that nobody reaps do not count.
 no_daemon_left() { ! ps -eo stat=,pid=,args= | grep -v '^Z' | grep '[n]vidia-cuda-mps'; }
 part no_daemon_left no_daemon_left

@@ -27,7 +27,7 @@ AllGatherAlgorithm parse_all_gather_algorithm(std::string_view text);
 struct AllGatherOptions {
   AllGatherAlgorithm algorithm = AllGatherAlgorithm::automatic;
   int blocks = 0;  ///< of the kernel, at most `Team::max_blocks`; 0: from the tuning table
-  int tile = 0;    ///< 16-byte vectors a thread has on their way: 1, 2 or 4; 0: from the table
+  int tile = 0;    ///< of `push`, 16-byte vectors a thread has: 1, 2 or 4; 0: from the table
 };
 
 namespace detail {

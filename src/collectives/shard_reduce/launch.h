@@ -1,4 +1,4 @@
-// Launches of the kernels in reduce_shards.h, for reduce-scatter and two-shot all-reduce.
+// Launches of the kernels in shard_reduce/kernels.h, for reduce-scatter and two-shot all-reduce.
 #pragma once
 
 #include "collectives/call.h"
