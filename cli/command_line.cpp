@@ -32,8 +32,11 @@ std::string command_text(const std::vector<std::string>& arguments) {
   std::string text;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--out") ++i;
-    if (argument == "--out" || argument.starts_with("--out=")) continue;
+    if (argument == "--out") {
+      ++i;
+      continue;
+    }
+    if (argument.starts_with("--out=")) continue;
     const bool is_plain = argument.find_first_of(" '\"\\") == std::string::npos;
     text += (text.empty() ? "" : " ") + (is_plain ? argument : "'" + argument + "'");
   }

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* control_program = "nvidia-cuda-mps-control";
 constexpr std::chrono::milliseconds step{5};
-constexpr int milliseconds_for_number = 1'000;
+constexpr std::chrono::milliseconds time_for_number{1'000};
 constexpr int milliseconds_after_kill = 2'000;
 
 std::string variable_or(const char* name, const char* otherwise) {
@@ -236,7 +236,7 @@ bool MpsDaemon::has_gone() const {
 void MpsDaemon::kill_it() noexcept try {
   // A daemon leaves the starter's group before it writes its number. One that takes longer for
   // that than this is left alone.
-  const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds_for_number);
+  const auto deadline = Clock::now() + time_for_number;
   for (ProcessEnd end;; std::this_thread::sleep_for(step)) {
     if (!process_.is_open()) process_ = open_daemon_process(directory_);
     if (process_.is_open()) break;

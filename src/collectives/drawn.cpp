@@ -25,13 +25,12 @@ void for_each_range(std::size_t count, int members,
   const auto cores = static_cast<std::size_t>(std::thread::hardware_concurrency());
   const std::size_t ranges = std::max<std::size_t>(
       1, std::min(cores / static_cast<std::size_t>(members), count / worth_a_thread));
-  const auto begin = [&](std::size_t range) { return count / ranges * range; };
+  const auto begin = [&](std::size_t range) { return count * range / ranges; };
   JoinedThreads others;
   for (std::size_t range = 1; range < ranges; ++range)
     others.threads.push_back(
-        start_thread([&work, first = begin(range),
-                      end = range + 1 < ranges ? begin(range + 1) : count] { work(first, end); }));
-  work(0, ranges > 1 ? begin(1) : count);
+        start_thread([&work, first = begin(range), end = begin(range + 1)] { work(first, end); }));
+  work(0, begin(1));
 }
 
 }  // namespace iridium

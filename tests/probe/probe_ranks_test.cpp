@@ -128,13 +128,19 @@ class ProbeOffenders : public testing::TestWithParam<Ranks> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ProbeOffenders, testing::ValuesIn(both_kinds(3)),
                          [](const auto& test) { return name(test.param); });
 
-IR_SCENARIO(one_rank_synchronizes) {
+/// What all ranks are told of an operation that is a `Wrong` one on rank `offender`.
+template <class Wrong>
+ProbeResult probe_with_offender(const Job& job, int offender) {
   Context context(job);
   CopyOperation right(context);
-  Synchronizes wrong(context);
-  CopyOperation& mine = job.rank == 1 ? static_cast<CopyOperation&>(wrong) : right;
+  Wrong wrong(context);
+  CopyOperation& mine = job.rank == offender ? static_cast<CopyOperation&>(wrong) : right;
   Stream stream = context.make_stream();
-  const ProbeResult result = probe(stream, target_of(mine), {.team = context.world()});
+  return probe(stream, target_of(mine), {.team = context.world()});
+}
+
+IR_SCENARIO(one_rank_synchronizes) {
+  const ProbeResult result = probe_with_offender<Synchronizes>(job, 1);
   require(result.verdict == Verdict::not_capturable && result.rank == 1 &&
               result.step == "capture" && result.node_count == 0,
           "all ranks hear of the one: " + result.reason);
@@ -145,12 +151,7 @@ TEST_P(ProbeOffenders, OneRankThatCannotIsToldToAll) {
 }
 
 IR_SCENARIO(one_rank_is_wrong) {
-  Context context(job);
-  CopyOperation right(context);
-  WorksOnce wrong(context);
-  CopyOperation& mine = job.rank == 2 ? static_cast<CopyOperation&>(wrong) : right;
-  Stream stream = context.make_stream();
-  const ProbeResult result = probe(stream, target_of(mine), {.team = context.world()});
+  const ProbeResult result = probe_with_offender<WorksOnce>(job, 2);
   require(result.verdict == Verdict::wrong_result && result.rank == 2 && result.step == "replay 2",
           "all ranks hear of the one: " + result.step + ": " + result.reason);
 }
@@ -159,13 +160,8 @@ TEST_P(ProbeOffenders, OneRankThatIsWrongIsToldToAll) {
 }
 
 IR_SCENARIO(one_rank_throws) {
-  Context context(job);
-  CopyOperation right(context);
-  Throws wrong(context);
-  CopyOperation& mine = job.rank == 0 ? static_cast<CopyOperation&>(wrong) : right;
-  Stream stream = context.make_stream();
-  const Error error = require_error(
-      Errc::out_of_memory, {}, [&] { probe(stream, target_of(mine), {.team = context.world()}); });
+  const Error error =
+      require_error(Errc::out_of_memory, {}, [&] { probe_with_offender<Throws>(job, 0); });
   require(std::string(error.what()).find("rank 0 failed at the eager call") != std::string::npos,
           error.what());
 }

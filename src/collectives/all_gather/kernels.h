@@ -46,14 +46,10 @@ struct StagedPullGather {
       auto* const staged =
           reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round))) + part.first;
       own.finish(input, [&](int) { return staged; }, output);
-      const std::uint32_t arrival = call.arrive();
       const auto theirs = [&](int i) {
         return ArraySource<std::uint8_t>{peers.at(staged, staggered(peers, i + 1)), part.count};
       };
-      others.prepare(theirs);
-      if (!call.await(arrival)) return;
-      block.let_next_start();
-      others.start();
+      if (!others.start_after_barrier(call, theirs)) return;
       others.finish(theirs, [&](int i) { return output(i + 1); });
     }
     call.finish(rounds.count);

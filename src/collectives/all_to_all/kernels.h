@@ -73,16 +73,12 @@ struct StagedAllToAll {
         const int to = staggered(peers, i);
         return to == me ? output(me) : peers.at(slot(me), to) + sent_to(to).first;
       });
-      const std::uint32_t arrival = call.arrive();
       const auto arrived = [&](int i) {
         const int from = staggered(peers, i + 1);
         const Slice part = received_from(from);
         return ArraySource<std::uint8_t>{slot(from) + part.first, part.count};
       };
-      received.prepare(arrived);
-      if (!call.await(arrival)) return;
-      block.let_next_start();
-      received.start();
+      if (!received.start_after_barrier(call, arrived)) return;
       received.finish(arrived, [&](int i) { return output(staggered(peers, i + 1)); });
     }
     call.finish(rounds.count);
