@@ -102,7 +102,7 @@ struct TwoShotControl {
 
  private:
   IR_DEVICE std::uint32_t* half(std::uint32_t parity) const {
-    return reinterpret_cast<std::uint32_t*>(lane.scratch(parity));
+    return lane.scratch<std::uint32_t>(parity);
   }
 };
 

@@ -49,7 +49,7 @@ struct CallArguments {
 template <class Call>
 IR_DEVICE std::uint32_t* scratch_of(const Call& call, int place, std::uint32_t round) {
   const Lane& lane = call.lane();
-  return lane.peers().at(reinterpret_cast<std::uint32_t*>(lane.scratch(call.parity(round))), place);
+  return lane.peers().at(lane.scratch<std::uint32_t>(call.parity(round)), place);
 }
 
 /// Staged: each round's inputs go to this rank's scratch, a barrier, every peer's scratch is

@@ -172,8 +172,9 @@ class Lane {
             static_cast<std::size_t>(source)) *
                terms_.layout.packet_slots;
   }
-  IR_DEVICE std::byte* scratch(std::uint32_t parity) const {
-    return terms_.base + terms_.layout.scratch + parity * terms_.layout.scratch_bytes;
+  template <class T = std::byte>
+  IR_DEVICE T* scratch(std::uint32_t parity) const {
+    return at<T>(terms_.layout.scratch + parity * terms_.layout.scratch_bytes);
   }
 
  private:

@@ -43,8 +43,7 @@ struct StagedPullGather {
         return buffers.part(staggered(peers, i), round) + part.first;
       };
       if (!own.start_round(call, round, input)) return;
-      auto* const staged =
-          reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round))) + part.first;
+      auto* const staged = lane.scratch<std::uint8_t>(call.parity(round)) + part.first;
       own.finish(input, [&](int) { return staged; }, output);
       const auto theirs = [&](int i) {
         return ArraySource<std::uint8_t>{peers.at(staged, staggered(peers, i + 1)), part.count};
@@ -72,7 +71,7 @@ struct StagedPushGather {
     if (!call.begin()) return;
     IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
       const Slice part = rounds.slice(block, round);
-      auto* const staged = reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round)));
+      auto* const staged = lane.scratch<std::uint8_t>(call.parity(round));
       const auto slot = [&](int source) {
         return staged + static_cast<std::size_t>(source) * rounds.chunk + part.first;
       };

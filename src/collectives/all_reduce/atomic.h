@@ -31,7 +31,7 @@ struct AtomicAllReduce {
     LaneCall call(lane, block);
     if (!call.begin()) return;
     IR_ROLLED for (std::uint32_t round = 0; round < shards.rounds.count; ++round) {
-      Total* const sums = reinterpret_cast<Total*>(lane.scratch(call.parity(round)));
+      Total* const sums = lane.scratch<Total>(call.parity(round));
       for_each_element(block, shards.slice(block, peers.rank(), round),
                        [&](std::size_t i) { sums[i] = Total(); });
       if (!call.barrier()) return;

@@ -29,7 +29,7 @@ struct OneShotAllReduce {
       T* const to = out + rounds.first(round) + part.first;
       const auto source_of = [&](int) { return ArraySource<T>{from, part.count}; };
       if (!copies.start_round(call, round, source_of)) return;
-      T* const staged = reinterpret_cast<T*>(lane.scratch(call.parity(round))) + part.first;
+      T* const staged = lane.scratch<T>(call.parity(round)) + part.first;
       copies.finish(source_of, [&](int) { return staged; });
       const std::uint32_t arrival = call.arrive();
       // Of an input that allows no vectors, the copy does.

@@ -41,9 +41,7 @@ struct RingAllReduce {
  private:
   using Partial = Accumulator<T>;
 
-  IR_DEVICE Partial* partials(std::uint32_t parity) const {
-    return reinterpret_cast<Partial*>(lane.scratch(parity));
-  }
+  IR_DEVICE Partial* partials(std::uint32_t parity) const { return lane.scratch<Partial>(parity); }
   IR_DEVICE T* results(std::uint32_t parity) const {
     return reinterpret_cast<T*>(partials(parity) + shards.staged(lane.peers().size()));
   }

@@ -65,7 +65,7 @@ struct StagedAllToAll {
                                          part.count};
       };
       if (!sent.start_round(call, round, input)) return;
-      auto* const staged = reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round)));
+      auto* const staged = lane.scratch<std::uint8_t>(call.parity(round));
       const auto slot = [&](int source) {
         return staged + static_cast<std::size_t>(source) * rounds.chunk;
       };

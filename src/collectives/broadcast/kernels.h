@@ -60,7 +60,7 @@ struct StagedBroadcast {
       const Slice part = rounds.slice(block, round);
       const std::size_t first = rounds.first(round) + part.first;
       const auto staged = [&](int) {
-        return reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round))) + part.first;
+        return lane.scratch<std::uint8_t>(call.parity(round)) + part.first;
       };
       const auto output = [&](int) { return out + first; };
       const auto source = [&](int) {

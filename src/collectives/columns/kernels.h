@@ -87,7 +87,7 @@ struct StagedColumnGather {
     IR_ROLLED for (std::uint32_t round = 0; round < pieces.rounds.count; ++round) {
       const Slice part = pieces.rounds.slice(block, round);
       const std::size_t first = pieces.rounds.first(round);
-      auto* const scratch = reinterpret_cast<std::uint8_t*>(lane.scratch(call.parity(round)));
+      auto* const scratch = lane.scratch<std::uint8_t>(call.parity(round));
       // The scratch has a place for every source where they push, else for this member alone.
       const auto slot = [&](int source, std::size_t index) {
         return scratch + pieces.staged(work.pushes ? source : 0, index);
@@ -168,7 +168,7 @@ struct ColumnReduce {
     }
     if (!call.begin()) return;
     IR_ROLLED for (std::uint32_t round = 0; round < pieces.rounds.count; ++round) {
-      T* const scratch = reinterpret_cast<T*>(lane.scratch(call.parity(round)));
+      T* const scratch = lane.scratch<T>(call.parity(round));
       stage(block, round, scratch);
       if (!call.barrier()) return;
       block.let_next_start();

@@ -70,7 +70,7 @@ struct StagedShardReduce {
   using Call = LaneCall<Block::gpu_threads>;
 
   IR_DEVICE T* staging(const Call& call, std::uint32_t round) const {
-    return reinterpret_cast<T*>(lane.scratch(call.parity(round)));
+    return lane.scratch<T>(call.parity(round));
   }
   IR_DEVICE T* results(const Call& call, std::uint32_t round) const {
     return staging(call, round + 1);
