@@ -71,16 +71,6 @@ class ArrayCopies {
     }
     return true;
   }
-  /// `prepare` and `start`, before and behind a barrier of the call. False when that failed.
-  template <class SourceOf>
-  [[nodiscard]] IR_DEVICE bool start_after_barrier(LaneCall<Threads>& call, SourceOf source_of) {
-    const std::uint32_t arrival = call.arrive();
-    prepare(source_of);
-    if (!call.await(arrival)) return false;
-    block_.let_next_start();
-    start();
-    return true;
-  }
   /// Instead of `finish`: waits for what is on its way, and leaves it.
   IR_DEVICE void drop() {
     if constexpr (target::has_block_memory) target::await_fetches<0>();

@@ -48,7 +48,11 @@ struct StagedPullGather {
       const auto theirs = [&](int i) {
         return ArraySource<std::uint8_t>{peers.at(staged, staggered(peers, i + 1)), part.count};
       };
-      if (!others.start_after_barrier(call, theirs)) return;
+      const std::uint32_t arrival = call.arrive();
+      others.prepare(theirs);
+      if (!call.await(arrival)) return;
+      block.let_next_start();
+      others.start();
       others.finish(theirs, [&](int i) { return output(i + 1); });
     }
     call.finish(rounds.count);

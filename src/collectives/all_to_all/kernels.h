@@ -47,39 +47,35 @@ struct StagedAllToAll {
     const Peers& peers = lane.peers();
     const int me = peers.rank();
     LaneCall call(lane, block);
-    ArrayCopies<std::uint8_t, Block::gpu_threads> sent(block, peers.size());
-    ArrayCopies<std::uint8_t, Block::gpu_threads> received(block, peers.size() - 1);
+    ArrayCopies<std::uint8_t, Block::gpu_threads> copies(block, peers.size());
     IR_ROLLED for (std::uint32_t round = 0; round < rounds.count; ++round) {
       const std::size_t first = rounds.first(round);
       const auto sent_to = [&](int to) { return slice(block, parts.send_bytes(to), first); };
-      const auto received_from = [&](int from) {
-        return slice(block, parts.receive_bytes(from), first);
-      };
-      const auto output = [&](int from) {
-        return out + parts.receive_first(from) + first + received_from(from).first;
-      };
-      const auto input = [&](int i) {
+      const auto source_of = [&](int i) {
         const int to = staggered(peers, i);
         const Slice part = sent_to(to);
         return ArraySource<std::uint8_t>{in + parts.send_first(to) + first + part.first,
                                          part.count};
       };
-      if (!sent.start_round(call, round, input)) return;
+      if (!copies.start_round(call, round, source_of)) return;
       auto* const staged = lane.scratch<std::uint8_t>(call.parity(round));
       const auto slot = [&](int source) {
         return staged + static_cast<std::size_t>(source) * rounds.chunk;
       };
-      sent.finish(input, [&](int i) {
+      const auto output = [&](int from) { return out + parts.receive_first(from) + first; };
+      copies.finish(source_of, [&](int i) {
         const int to = staggered(peers, i);
-        return to == me ? output(me) : peers.at(slot(me), to) + sent_to(to).first;
+        return (to == me ? output(me) : peers.at(slot(me), to)) + sent_to(to).first;
       });
-      const auto arrived = [&](int i) {
+      // Addresses are looked up behind the barrier: before it, that was slower here.
+      if (!call.barrier()) return;
+      block.let_next_start();
+      copy_arrays<std::uint8_t>(block, peers.size() - 1, [&](int i) {
         const int from = staggered(peers, i + 1);
-        const Slice part = received_from(from);
-        return ArraySource<std::uint8_t>{slot(from) + part.first, part.count};
-      };
-      if (!received.start_after_barrier(call, arrived)) return;
-      received.finish(arrived, [&](int i) { return output(staggered(peers, i + 1)); });
+        const Slice part = slice(block, parts.receive_bytes(from), first);
+        return ArrayCopy<std::uint8_t>{output(from) + part.first, slot(from) + part.first,
+                                       part.count};
+      });
     }
     call.finish(rounds.count);
   }
