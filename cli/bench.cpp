@@ -125,7 +125,8 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
       ->option_text("COMMAND");
   bench
       ->add_option("--samples", command.samples,
-                   "How many times are taken of each figure, in five rounds. The default is 15.")
+                   "How many times are taken of each figure, in five rounds: 7 to 1000. The "
+                   "default is 15.")
       ->check(CLI::Range(7, 1000))
       ->option_text("COUNT");
   bench

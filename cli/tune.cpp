@@ -324,7 +324,8 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& command) {
       "The default is none.",
       "VECTORS[,VECTORS...]");
   tune->add_option("--samples", command.samples,
-                   "How many times are taken of each figure, in five rounds. The default is 10.")
+                   "How many times are taken of each figure, in five rounds: 7 to 1000. The "
+                   "default is 10.")
       ->check(CLI::Range(7, 1000))
       ->option_text("COUNT");
   tune->add_option("--sample-time", command.sample_milliseconds,

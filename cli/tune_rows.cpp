@@ -70,6 +70,10 @@ bool is_faster(const Timed& other, const Timed& current) {
   const double gain = std::max(least_gain, noise_of(*current.figure, *other.figure));
   return current.microseconds() > (1 + gain) * other.microseconds();
 }
+/// What a machine does besides can make any median: with so different samples it proves nothing.
+bool overlap(const BenchFigure& faster, const BenchFigure& slower) {
+  return faster.p90_us >= slower.p10_us;
+}
 
 /// Leaves the case as it is where the current choice has no figure to compare others with.
 void decide(TunedCase& tuned, const Figures& figures) {
@@ -77,8 +81,13 @@ void decide(TunedCase& tuned, const Figures& figures) {
   const auto current = std::ranges::find(timed, tuned.before, &Timed::choice);
   if (current == timed.end()) return;
   const Timed* best = &*current;
-  for (const Timed& other : timed)
-    if (is_faster(other, *current) && other.microseconds() < best->microseconds()) best = &other;
+  for (const Timed& other : timed) {
+    if (!is_faster(other, *current)) continue;
+    if (overlap(*other.figure, *current->figure))
+      tuned.is_unsteady = true;
+    else if (other.microseconds() < best->microseconds())
+      best = &other;
+  }
   tuned.after = best->choice;
   tuned.before_us = current->microseconds();
   tuned.after_us = best->microseconds();
@@ -183,6 +192,9 @@ TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& de
     decide(tuned, of_case);
     if (tuned.before_us == 0)
       decided.notes.push_back(case_text(tuned) + ": the current choice has no figure; it stays");
+    if (tuned.is_unsteady)
+      decided.notes.push_back(case_text(tuned) +
+                              ": times were not steady; what may be faster is not taken");
     decided.cases.push_back(std::move(tuned));
   }
   add_reasons(decided.notes, figures);

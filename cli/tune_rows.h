@@ -37,6 +37,7 @@ struct TunedCase {
   // Microseconds of a call; 0 when that is not known, and the choice stays.
   double before_us = 0;
   double after_us = 0;
+  bool is_unsteady = false;  ///< a lower median was not taken: samples of both overlap
 };
 
 /// Cases, and what they leave out.
@@ -47,7 +48,7 @@ struct TunedCases {
 
 /// Decides every case that the figures are about, by the replays of Iridium's own that have a right
 /// result. Another choice than the current table's must be faster by more than 3 % and the noise of
-/// both. Figures with more blocks than a row can bring about do not count.
+/// both, and nine tenths of its samples by any. Figures with more blocks than a row can bring about do not count.
 TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& device,
                   const TuningTable& current);
 

@@ -44,8 +44,9 @@ std::vector<Operation> stream_operations() {
   for (Operation& operation : remote_memory_operations()) list.push_back(std::move(operation));
   for (Operation operation :
        {device_barrier_operation(), all_gather_operation(), all_reduce_operation(),
-        all_to_all_operation(), broadcast_operation(), reduce_scatter_operation(),
-        all_gather_columns_operation(), reduce_scatter_columns_operation()})
+        all_to_all_operation(), all_to_all_parts_operation(), broadcast_operation(),
+        reduce_scatter_operation(), all_gather_columns_operation(),
+        reduce_scatter_columns_operation()})
     list.push_back(std::move(operation));
   return list;
 }

@@ -83,6 +83,23 @@ TEST(TuneRows, NeedAGainThatIsMoreThanTheSpreadOfTheFigures) {
             "all_reduce plain NVIDIA_H200 * * two_shot 64 1 0\n");
 }
 
+TEST(TuneRows, LeaveUnsteadyTimesAndSaySo) {
+  // A machine that was busy while the current choice had its turn.
+  BenchFigure disturbed = figure(4 * kib, "packet", 40);
+  disturbed.p10_us = 3;
+  disturbed.p90_us = 60;
+  const BenchFigure other = figure(4 * kib, "one_shot", 10);
+  EXPECT_EQ(rows_from({disturbed, other}), "all_reduce plain NVIDIA_H200 * * packet 64 1 0\n");
+  const TunedCases decided = decide({disturbed, other}, gpu, current());
+  ASSERT_EQ(decided.notes.size(), 1u);
+  EXPECT_EQ(decided.notes[0],
+            "all_reduce plain, 2 ranks, 4 KiB: times were not steady; what may be faster is not "
+            "taken");
+  // Faster whatever disturbed the current one.
+  EXPECT_EQ(rows_from({disturbed, figure(4 * kib, "two_shot", 2)}),
+            "all_reduce plain NVIDIA_H200 * * two_shot 64 1 0\n");
+}
+
 TEST(TuneRows, MergeNeighbouringSizesAndEndInTheirMiddle) {
   EXPECT_EQ(rows_from({figure(4 * kib, "packet", 1), figure(16 * kib, "packet", 2),
                        figure(mib, "two_shot", 9), figure(mib, "one_shot", 5),
@@ -113,8 +130,7 @@ TEST(TuneRows, TakeGridsThatTheMessageHasUseFor) {
   const BenchFigure large = figure(16 * mib, "two_shot", 10);
   EXPECT_EQ(rows_from({large, with_grid(large, 16, 4)}),
             "all_reduce plain NVIDIA_H200 * * two_shot 64 2 256K\n");
-  BenchFigure faster = with_grid(large, 16, 4);
-  faster.median_us = 5;
+  const BenchFigure faster = with_grid(figure(16 * mib, "two_shot", 5), 16, 4);
   EXPECT_EQ(rows_from({large, faster}), "all_reduce plain NVIDIA_H200 * * two_shot 16 4 256K\n");
   // So many blocks come of asking for them alone, not of a row.
   BenchFigure useless = with_grid(figure(4 * kib, "packet", 5), 1024);

@@ -71,7 +71,7 @@ class PageTest(TreeTest):
 class Tables(PageTest):
     def test_introduction_and_facts(self):
         text = self.text_of(figure())
-        for words in ("`make bench`", "checked in the same run", "(benchmarks.md)", "## box\n", "### all_reduce\n"):
+        for words in ("`iridium bench`", "checked in the same run", "(benchmarks.md)", "## box\n", "### all_reduce\n"):
             self.assertIn(words, text)
         self.assertIn("\nSome GPU, driver 580.1, Iridium 1.2.3, commit abc123.\n", text)
 
