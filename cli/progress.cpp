@@ -33,7 +33,7 @@ ProgressBar::ProgressBar(std::string unit, std::size_t total)
     : unit_(std::move(unit)), total_(total), is_terminal_(::isatty(2) == 1) {}
 
 ProgressBar::~ProgressBar() {
-  if (is_terminal_ && shown_ > 0) std::cerr << '\n' << std::flush;
+  if (is_terminal_ && shown_) std::cerr << '\n' << std::flush;
 }
 
 void ProgressBar::show(std::size_t done) {

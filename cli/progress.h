@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -29,7 +30,7 @@ class ProgressBar {
  private:
   std::string unit_;
   std::size_t total_;
-  std::size_t shown_ = 0;
+  std::optional<std::size_t> shown_;
   bool is_terminal_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
