@@ -70,7 +70,7 @@ bool is_faster(const Timed& other, const Timed& current) {
   const double gain = std::max(least_gain, noise_of(*current.figure, *other.figure));
   return current.microseconds() > (1 + gain) * other.microseconds();
 }
-/// What a machine does besides can make any median: with so different samples it proves nothing.
+/// Whether the medians may be due to what the machine did besides.
 bool overlap(const BenchFigure& faster, const BenchFigure& slower) {
   return faster.p90_us >= slower.p10_us;
 }

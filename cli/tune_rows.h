@@ -48,7 +48,8 @@ struct TunedCases {
 
 /// Decides every case that the figures are about, by the replays of Iridium's own that have a right
 /// result. Another choice than the current table's must be faster by more than 3 % and the noise of
-/// both, and nine tenths of its samples by any. Figures with more blocks than a row can bring about do not count.
+/// both, and its 90th percentile below the current one's 10th. Figures with more blocks than a row
+/// can bring about do not count.
 TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& device,
                   const TuningTable& current);
 
