@@ -61,6 +61,22 @@ int measure(const BenchCommand& command) {
 
 }  // namespace
 
+void add_sampling_options(CLI::App& command, int& samples, double& sample_milliseconds) {
+  command
+      .add_option("--samples", samples,
+                  fmt::format("How many times are taken of each figure, in five rounds: 7 to 1000. "
+                              "The default is {}.",
+                              samples))
+      ->check(CLI::Range(7, 1000))
+      ->option_text("COUNT");
+  command
+      .add_option("--sample-time", sample_milliseconds,
+                  fmt::format("How long a sample takes, in milliseconds. The default is {}.",
+                              sample_milliseconds))
+      ->check(CLI::Range(0.1, 10'000.0))
+      ->option_text("MS");
+}
+
 CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
   CLI::App* bench = app.add_subcommand(
       "bench", "Measures operations beside plain copies, and checks every result.");
@@ -123,17 +139,7 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
                    "several times.")
       ->allow_extra_args(false)
       ->option_text("COMMAND");
-  bench
-      ->add_option("--samples", command.samples,
-                   "How many times are taken of each figure, in five rounds: 7 to 1000. The "
-                   "default is 15.")
-      ->check(CLI::Range(7, 1000))
-      ->option_text("COUNT");
-  bench
-      ->add_option("--sample-time", command.sample_milliseconds,
-                   "How long a sample takes, in milliseconds. The default is 20.")
-      ->check(CLI::Range(0.1, 10'000.0))
-      ->option_text("MS");
+  add_sampling_options(*bench, command.samples, command.sample_milliseconds);
   bench
       ->add_option("--format", command.format,
                    "How to print it: table, for people, json or csv. The default is table.")

@@ -66,6 +66,9 @@ inline std::size_t figure_count(const BenchHeat& heat) {
   return std::size(bench_modes) * heat.entries.size();
 }
 
+/// Adds --samples and --sample-time to a subcommand that measures; they have their defaults.
+void add_sampling_options(CLI::App& command, int& samples, double& sample_milliseconds);
+
 /// Adds the subcommand to `app`; the parser fills `command`.
 CLI::App* add_bench(CLI::App& app, BenchCommand& command);
 

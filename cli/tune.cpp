@@ -323,20 +323,12 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& command) {
       "Tiles to choose from besides the current table's: 1, 2 or 4 vectors of 16 bytes per thread. "
       "The default is none.",
       "VECTORS[,VECTORS...]");
-  tune->add_option("--samples", command.samples,
-                   "How many times are taken of each figure, in five rounds: 7 to 1000. The "
-                   "default is 10.")
-      ->check(CLI::Range(7, 1000))
-      ->option_text("COUNT");
-  tune->add_option("--sample-time", command.sample_milliseconds,
-                   "How long a sample takes, in milliseconds. The default is 5.")
-      ->check(CLI::Range(0.1, 10'000.0))
-      ->option_text("MS");
+  add_sampling_options(*tune, command.samples, command.sample_milliseconds);
   add("--out", command.out, "Writes the table to this file instead of standard output.", "FILE");
   tune->footer(
       "Whatever has a right result is compared with what the current table chooses, by the median\n"
-      "of replays; the choice changes where another is faster by more than 3 % and the noise. The\n"
-      "status is 1 when a figure has failed.\n"
+      "of replays; the choice changes where another is faster by more than 3 % and the noise, and\n"
+      "the samples of both do not overlap. The status is 1 when a figure has failed.\n"
       "\n"
       "Example: iridium tune -n 2,4,8 --out tuning.txt; export IRIDIUM_TUNING_TABLE=tuning.txt");
   return tune;

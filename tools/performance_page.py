@@ -33,7 +33,7 @@ INTRODUCTION = (
     "had a wrong result has a dash, and a note that says why. [benchmarks.md](benchmarks.md) says what was measured and "
     "how, and what the fields of the files mean.\n\n"
     "Ranks share what their machine has: one GPU, under MPS, or its cores. Bus bandwidths are then those of its memory, "
-    "and not of links between GPUs. Where a column names no kind of memory, arrays are plain ones.\n\n"
+    "and not of links between GPUs. Iridium's collectives are on plain arrays where a column names no kind of memory.\n\n"
     "Cells have the median time of a call in microseconds and, where there is payload, the bus bandwidth in GB/s (10⁹ "
     "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold, "
     "unless another one has the same time; plain copies are a limit and take no part in that. A time "

@@ -52,10 +52,6 @@ struct UnevenParts {
     }
     return parts;
   }
-  std::size_t total() const {
-    const ExchangePart last = list(0).back();
-    return last.first + last.count;
-  }
 };
 
 std::unique_ptr<OperationCase> prepare_parts(Context& context, const Team& team,
@@ -68,7 +64,7 @@ std::unique_ptr<OperationCase> prepare_parts(Context& context, const Team& team,
                               team.size() == 1 ? count : 2 * count};
   const std::size_t me = team.is_member() ? static_cast<std::size_t>(team.rank()) : 0;
   const ExchangeParts parts = {uneven.list(me), uneven.list(me), uneven.largest};
-  const std::size_t total = uneven.total();
+  const std::size_t total = parts.sent.back().first + parts.sent.back().count;
   // Where members' inputs have what they send to this one.
   std::vector<std::size_t> firsts;
   for (std::size_t from = 0; from < uneven.members; ++from)
