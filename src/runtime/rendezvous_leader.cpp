@@ -98,6 +98,8 @@ class Leader {
       read_members();
       accept_strangers();
       read_strangers();
+      // What came right behind a hello was read with it: no event tells of it.
+      read_members();
       if (!missing().empty() && deadline_.expired())
         fail({Errc::timeout,
               fmt::format("{} did not come within {} at step rendezvous, as rank 0 saw it",
