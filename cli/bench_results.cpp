@@ -335,13 +335,17 @@ bool BenchRun::has_failed() const {
 }
 
 std::string as_json(const BenchRun& run) {
-  Json json = {{"schema", schema},         {"kind", kind},
-               {"version", run.version},   {"commit", run.commit},
-               {"command", run.command},   {"machine", to_json(run.machine)},
-               {"versions", run.versions}, {"complete", run.complete},
-               {"figures", Json::array()}};
-  for (const BenchFigure& figure : run.figures) json["figures"].push_back(to_json(figure));
-  return text_of(json, 2) + "\n";
+  const Json head = {{"schema", schema},         {"kind", kind},
+                     {"version", run.version},   {"commit", run.commit},
+                     {"command", run.command},   {"machine", to_json(run.machine)},
+                     {"versions", run.versions}, {"complete", run.complete}};
+  std::string figures;
+  for (const BenchFigure& figure : run.figures)
+    figures += fmt::format("{}\n    {}", figures.empty() ? "" : ",", as_line(figure));
+  std::string text = text_of(head, 2);
+  text.resize(text.size() - std::string_view("\n}").size());
+  return text +
+         fmt::format(",\n  \"figures\": [{}{}]\n}}\n", figures, figures.empty() ? "" : "\n  ");
 }
 
 BenchRun run_from_json(const std::string& text, const std::string& path) {

@@ -68,7 +68,7 @@ struct BenchRun {
   bool has_failed() const;
 };
 
-/// The file's text.
+/// The file's text: JSON with one figure per line.
 std::string as_json(const BenchRun& run);
 /// Throws `invalid_argument`, naming `path`, for text that is cut off, of another version, or not a
 /// file of figures.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "iridium/errors.h"
 
@@ -188,6 +189,17 @@ TEST(BenchFiles, HoldTheFieldsOfTheManual) {
   EXPECT_EQ(fields(json["figures"][1]), identity + numbers);
   EXPECT_EQ(fields(json["figures"][2]), identity + "skipped ");
   EXPECT_EQ(fields(json["figures"][3]), identity + "failed ");
+}
+
+TEST(BenchFiles, HaveOneFigurePerLine) {
+  const BenchRun run = whole_run();
+  std::istringstream lines(as_json(run));
+  std::vector<std::string> figures;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("    {")) figures.push_back(line.substr(4));
+  ASSERT_EQ(figures.size(), run.figures.size());
+  for (std::size_t i = 0; i < figures.size(); ++i)
+    EXPECT_EQ(figures[i], as_line(run.figures[i]) + (i + 1 < figures.size() ? "," : ""));
 }
 
 TEST(BenchFiles, AreWrittenWhateverBytesAReasonHas) {
