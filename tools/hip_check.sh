@@ -19,12 +19,22 @@ collect_bitcode() {
   rm -rf "$bitcode"
   mkdir -p "$bitcode"
   ln -s "${libraries[@]}" "$bitcode"
+  export CCACHE_EXTRAFILES
+  CCACHE_EXTRAFILES=$(printf '%s:' "${libraries[@]}")
   [[ -e $own ]] || llvm-dis-19 -o - "$bitcode/oclc_isa_version_940.bc" |
     sed 's/i32 9400/i32 9402/' | llvm-as-19 -o "$own"
 }
 
+# Through ccache where it is found, as CMake's builds are; it cannot know that objects have parts of the bitcode.
+launcher=
+if [[ ${IRIDIUM_CCACHE:-ON} == ON ]] && command -v ccache > /dev/null; then
+  launcher=ccache
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
+fi
+export launcher
+
 compile() {
-  clang++-19 -x hip --rocm-path=/usr --rocm-device-lib-path="$bitcode" -std=c++20 -O3 \
+  $launcher clang++-19 -x hip --rocm-path=/usr --rocm-device-lib-path="$bitcode" -std=c++20 -O3 \
     -Wall -Wextra -Werror -Iinclude -Isrc -Itests "$@"
 }
 

@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: setup.sh [build|test|hip|bench]
+# Installs the Debian packages that are missing: setup.sh [build|test|lint|sanitizers|hip|bench]
 set -euo pipefail
 
-packages=(g++ make cmake ninja-build libboost-context-dev libfmt-dev libcli11-dev nlohmann-json3-dev)
+packages=(g++ make cmake ninja-build ccache libboost-context-dev libfmt-dev libcli11-dev nlohmann-json3-dev)
 case "${1:-build}" in
   build) ;;
-  test)
-    packages+=(libgtest-dev python3)
-    packages+=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19)
-    ;;
+  test) packages+=(libgtest-dev python3) ;;
+  lint) packages+=(libgtest-dev python3 clang-format-19 clang-tidy-19) ;;
+  sanitizers) packages+=(libgtest-dev python3 clang-19 libclang-rt-19-dev llvm-19) ;;
   bench) packages+=(python3 libopenmpi-dev openmpi-bin) ;;
-  hip) packages=(make clang-19 clang-tools-19 lld-19 llvm-19 libamdhip64-dev rocm-device-libs) ;;
+  hip) packages=(make ccache clang-19 clang-tools-19 lld-19 llvm-19 libamdhip64-dev rocm-device-libs) ;;
   *)
-    echo "usage: setup.sh [build|test|hip|bench]" >&2
+    echo "usage: setup.sh [build|test|lint|sanitizers|hip|bench]" >&2
     exit 2
     ;;
 esac

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "support/source_folder.h"
 
 namespace iridium {
 namespace {
@@ -39,7 +40,7 @@ void expect_bad_value(const char* variable, const std::string& value,
 
 /// Every variable that src/base/settings.h names.
 std::set<std::string> named_variables() {
-  std::ifstream file(IRIDIUM_SETTINGS_HEADER);
+  std::ifstream file(test::source_file("src/base/settings.h"));
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const std::regex variable("\"(IRIDIUM_[A-Z_]+)\"");
   std::set<std::string> names;

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <thread>
 
+#include "programs.h"
+
 namespace iridium::cli {
 namespace {
 
@@ -55,7 +57,8 @@ void read_more(Descriptor& descriptor, std::string& text) {
 }  // namespace
 
 Command::Command(const std::vector<std::string>& arguments, const CommandOptions& options) {
-  std::vector<char*> pointers = {const_cast<char*>(IRIDIUM_CLI_PATH)};
+  std::string program = command_line_path();
+  std::vector<char*> pointers = {program.data()};
   for (const std::string& argument : arguments)
     pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);

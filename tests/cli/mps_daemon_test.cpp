@@ -19,6 +19,7 @@
 
 #include "command.h"
 #include "iridium/errors.h"
+#include "programs.h"
 
 namespace iridium::cli {
 namespace {
@@ -74,7 +75,7 @@ class MpsTest : public testing::Test {
     char path[] = "/tmp/mps-test-XXXXXX";
     root_ = ::mkdtemp(path);
     for (const char* name : {"bin", "temporary", "inherited"}) fs::create_directory(root_ / name);
-    fs::create_symlink(FAKE_MPS_CONTROL_PATH, root_ / "bin/nvidia-cuda-mps-control");
+    fs::create_symlink(fake_mps_control_path(), root_ / "bin/nvidia-cuda-mps-control");
     set("PATH", (root_ / "bin").string() + ":/usr/bin:/bin");
     set("TMPDIR", root_ / "temporary");
     set("CUDA_MPS_PIPE_DIRECTORY", inherited());

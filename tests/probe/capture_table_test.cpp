@@ -9,6 +9,7 @@
 #include "support/markdown_table.h"
 #include "support/memory.h"
 #include "support/ranks.h"
+#include "support/source_folder.h"
 
 namespace iridium::test {
 namespace {
@@ -138,7 +139,7 @@ std::vector<std::string> observe(const Call& call) {
 }
 
 TEST(CaptureTable, IsTrue) {
-  const auto table = read_table(IRIDIUM_SOURCE_DIR "/docs/capture.md", "## Iridium's calls");
+  const auto table = read_table(source_file("docs/capture.md"), "## Iridium's calls");
   std::size_t known = 0;
   for (const Call& call : calls()) {
     SCOPED_TRACE(call.name);

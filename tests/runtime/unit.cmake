@@ -14,4 +14,4 @@ iridium_test(runtime_unit_test
     status_pool_test.cpp
     team_terms_test.cpp
   LIBRARIES iridium_test_support fmt::fmt
-  IN_PROCESS)
+  IN_PROCESS QUICK)

@@ -10,6 +10,7 @@
 #include "probe/offenders.h"
 #include "support/markdown_table.h"
 #include "support/ranks.h"
+#include "support/source_folder.h"
 
 namespace iridium::test {
 namespace {
@@ -167,7 +168,7 @@ std::vector<std::string> observe(const Call& call) {
 class CudaCaptureTable : public GpuTest {};
 
 TEST_F(CudaCaptureTable, IsTrue) {
-  const auto table = read_table(IRIDIUM_SOURCE_DIR "/docs/capture.md", "## CUDA's calls");
+  const auto table = read_table(source_file("docs/capture.md"), "## CUDA's calls");
   for (const Call& call : calls()) {
     const std::vector<std::string> seen = observe(call);
     const auto row = table.find(call.name);
