@@ -4,13 +4,15 @@ passed=0
 failed=0
 skipped=0
 
-# run_ctest build_folder [ctest option...]: runs the tests and adds their results.
+# run_ctest build_folder part [ctest option...]: runs the tests and adds their results.
+#
+# Three tests per core: many wait for timeouts, and those that compute take the place of three (PROCESSORS).
 run_ctest() {
-  local folder=$1 results status=0 counts
-  shift
+  local folder=$1 part=$2 results status=0 counts
+  shift 2
   results=$PWD/$folder/test-results.xml
   rm -f "$results"
-  ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure --no-tests=error \
+  tools/timed.sh "$part" ctest --test-dir "$folder" --parallel $((3 * $(nproc))) --output-on-failure --no-tests=error \
     --output-junit "$results" "$@" || status=$?
   counts=$(python3 tools/junit_counts.py "$results") || counts="0 1 0"
   add_counts "$counts"

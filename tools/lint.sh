@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every check that needs no test: lint.sh [file that gets "passed failed"]
+# Runs every check that needs no test. `make lint` builds first what the settings page is checked against.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ failed=0
 part() {
   local name=$1 output
   shift
-  if output=$("$@" 2>&1); then
+  if output=$(tools/timed.sh "lint, $name" "$@" 2>&1); then
     echo "ok      $name"
     passed=$((passed + 1))
   else
@@ -19,21 +19,12 @@ part() {
   fi
 }
 
-check_format() {
-  tools/project_files.py .h .cpp .cu | xargs -r clang-format-19 --dry-run -Werror
-}
-
-part format check_format
+part format bash -c 'tools/project_files.py .h .cpp .cu | xargs -r clang-format-19 --dry-run -Werror'
 part tidy tools/tidy.py
 part layers tools/check_layers.py
 part headers tools/check_headers.sh
 part words tools/check_words.py
-if [[ -x build/iridium ]]; then
-  part settings tools/settings_page.sh check
-fi
+part settings tools/settings_page.sh check
 
 echo "lint: $passed passed, $failed failed"
-if [[ $# -gt 0 ]]; then
-  echo "$passed $failed" > "$1"
-fi
 [[ $failed -eq 0 ]]

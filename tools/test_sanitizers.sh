@@ -16,17 +16,17 @@ export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:${TSAN_OPTIONS:-}"
 check() {
   local preset=$1 title=$2 before_passed=$passed before_failed=$failed
   shift 2
-  if cmake --preset "$preset" --log-level=NOTICE &&
-    cmake --build --preset "$preset" --parallel "$(nproc)"; then
-    run_ctest "build-$preset" "$@"
+  if cmake --preset "$preset" --log-level=NOTICE -D IRIDIUM_CCACHE="${IRIDIUM_CCACHE:-ON}" &&
+    tools/timed.sh "build, $title" cmake --build --preset "$preset" --parallel "$(nproc)"; then
+    run_ctest "build-$preset" "tests, $title" "$@"
   else
     add_counts "0 1"
   fi
   echo "$title: $((passed - before_passed)) passed, $((failed - before_failed)) failed"
 }
 
-check asan "address and undefined behaviour"
+check asan "address sanitizer"
 # It knows nothing of what other processes do.
-check tsan "threads" --label-regex '^in_process$' --exclude-regex processes
+check tsan "thread sanitizer" --label-regex '^in_process$' --exclude-regex processes
 
 finish

@@ -22,7 +22,8 @@ struct JoinedThreads {
 void for_each_range(std::size_t count, int members,
                     const std::function<void(std::size_t first, std::size_t end)>& work) {
   constexpr std::size_t worth_a_thread = 1 << 20;
-  const auto cores = static_cast<std::size_t>(std::thread::hardware_concurrency());
+  // Asking reads a file.
+  static const auto cores = static_cast<std::size_t>(std::thread::hardware_concurrency());
   const std::size_t ranges = std::max<std::size_t>(
       1, std::min(cores / static_cast<std::size_t>(members), count / worth_a_thread));
   const auto begin = [&](std::size_t range) { return count * range / ranges; };

@@ -93,11 +93,13 @@ TEST_P(ProbeRanks, VerdictsAreTheSameWhileAnotherStreamCaptures) {
 class BusyStream {
  public:
   explicit BusyStream(Context& context)
-      : array_(context.allocate<std::byte>(1u << 20)), stream_(context.make_stream()) {
+      : array_(context.allocate<std::byte>(1u << 16)), stream_(context.make_stream()) {
     thread_ = std::thread([this] {
       for (unsigned char value = 0; !stop_; ++value) {
         stream_.fill(array_.data(), value, array_.bytes());
         stream_.synchronize();
+        // The cores are for the probe's ranks, too.
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
       }
     });
   }

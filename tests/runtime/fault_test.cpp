@@ -127,8 +127,11 @@ IR_SCENARIO(stays_away) {
   Context context(job, {.timeout = short_timeout});
   Team team = context.make_team({0, 1, 2, 3}, {.name = "four"});
   Team pair = context.make_team({0, 1});
-  if (job.rank == 2) std::this_thread::sleep_for(short_timeout + std::chrono::milliseconds(700));
+  Team meetings = context.make_team({0, 1, 2, 3});
+  // Rank 2 comes when the others have waited in vain.
+  if (job.rank == 2) meetings.all_gather(0, 10);
   const Error error = require_error(Errc::timeout, {2}, [&] { team.barrier(); });
+  if (job.rank != 2) meetings.all_gather(0, 10);
   const std::string text = error.what();
   require(text.find("rank 2 did not arrive within 3 s at barrier (call 1 of team four)") !=
               std::string::npos,
@@ -149,14 +152,17 @@ TEST_P(FaultTest, ARankThatStaysAwayIsNamedByAllAndTheTeamStaysFailed) {
 
 IR_SCENARIO(stays_away_from_allocation) {
   Context context(job, {.timeout = short_timeout});
+  Team meetings = context.make_team({0, 1, 2});
   if (job.rank == 1) {
-    std::this_thread::sleep_for(short_timeout + std::chrono::milliseconds(700));
+    // Comes when the others have waited in vain.
+    meetings.all_gather(0, 10);
     require_error(Errc::timeout, {1}, [&] { context.allocate<int>(64); });
   } else {
     const Error error = require_error(Errc::timeout, {1}, [&] { context.allocate<int>(64); });
     require(
         std::string(error.what()).find("at allocate(256 bytes, alignment 4)") != std::string::npos,
         error.what());
+    meetings.all_gather(0, 10);
   }
   require_error(Errc::timeout, {1}, [&] { context.make_team({0}); });
 }
