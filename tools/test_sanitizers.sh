@@ -27,6 +27,6 @@ check() {
 
 check asan "address sanitizer"
 # It knows nothing of what other processes do.
-check tsan "thread sanitizer" --label-regex '^in_process$' --exclude-regex processes
+check tsan "thread sanitizer" --label-regex '^in_process' --exclude-regex processes
 
 finish

@@ -7,7 +7,7 @@ from trees import TreeTest
 
 RESULTS = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="x" tests="4">
-  <testcase name="slow" time="7.5"><properties><property name="cmake_labels" value="in_process;quick"/></properties></testcase>
+  <testcase name="slow" time="7.5"><properties><property name="cmake_labels" value="in_process_quick"/></properties></testcase>
   <testcase name="slower" time="60"><properties><property name="cmake_labels" value="quick"/></properties></testcase>
   <testcase name="fast" time="0.5"><properties><property name="cmake_labels" value="quick"/></properties></testcase>
   <testcase name="other" time="60"><properties><property name="cmake_labels" value="quickly"/></properties></testcase>
