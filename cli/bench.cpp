@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <optional>
 
@@ -61,56 +60,56 @@ int measure(const BenchCommand& command) {
 
 }  // namespace
 
-void add_sampling_options(CLI::App& command, int& samples, double& sample_milliseconds) {
+void add_sampling_options(Subcommand& command, int& samples, double& sample_milliseconds) {
   command
-      .add_option("--samples", samples,
-                  fmt::format("How many times are taken of each figure, in five rounds: 7 to 1000. "
-                              "The default is {}.",
-                              samples))
-      ->check(CLI::Range(7, 1000))
-      ->option_text("COUNT");
+      .add("--samples", samples,
+           fmt::format("How many times are taken of each figure, in five rounds: 7 to 1000. "
+                       "The default is {}.",
+                       samples))
+      .within(7, 1000)
+      .value_name("COUNT");
   command
-      .add_option("--sample-time", sample_milliseconds,
-                  fmt::format("How long a sample takes, in milliseconds. The default is {}.",
-                              sample_milliseconds))
-      ->check(CLI::Range(0.1, 10'000.0))
-      ->option_text("MS");
+      .add("--sample-time", sample_milliseconds,
+           fmt::format("How long a sample takes, in milliseconds. The default is {}.",
+                       sample_milliseconds))
+      .within(0.1, 10'000.0)
+      .value_name("MS");
 }
 
-CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
-  CLI::App* bench = app.add_subcommand(
-      "bench", "Measures operations beside plain copies, and checks every result.");
+Subcommand add_bench(CommandLine& line, BenchCommand& command) {
+  Subcommand bench =
+      line.add("bench", "Measures operations beside plain copies, and checks every result.");
   bench
-      ->add_option("operations", command.operations,
-                   fmt::format("What to measure: {}.", fmt::join(names_of(operations()), ", ")))
-      ->option_text("OPERATION...");
+      .add("operations", command.operations,
+           fmt::format("What to measure: {}.", fmt::join(names_of(operations()), ", ")))
+      .value_name("OPERATION...");
   bench
-      ->add_option("-n", command.ranks,
-                   fmt::format("The numbers of ranks, from 1 to {}: 4, or 2,4,8.", max_ranks))
-      ->take_last()
-      ->option_text("N[,N...]");
-  add_job_options(*bench, command.job);
+      .add("-n", command.ranks,
+           fmt::format("The numbers of ranks, from 1 to {}: 4, or 2,4,8.", max_ranks))
+      .last_counts()
+      .value_name("N[,N...]");
+  add_job_options(bench, command.job);
   bench
-      ->add_option("--bytes", command.bytes,
-                   "Sizes of operations with a payload: 64K, 4K,1M, or a range 4K:64M, in which "
-                   "every size is four times the one before (4K:64M:x2: twice). The default is "
-                   "4K:64M.")
-      ->take_last()
-      ->option_text("SIZES");
+      .add("--bytes", command.bytes,
+           "Sizes of operations with a payload: 64K, 4K,1M, or a range 4K:64M, in which "
+           "every size is four times the one before (4K:64M:x2: twice). The default is "
+           "4K:64M.")
+      .last_counts()
+      .value_name("SIZES");
   for (const char* name : {"algorithm", "dtype", "op", "memory", "blocks", "tile"})
     bench
-        ->add_option_function<std::string>(
+        .add_function(
             fmt::format("--{}", name),
             [&command, name](const std::string& values) {
               command.settings.push_back(fmt::format("{}={}", name, values));
             },
             fmt::format("The same as --set {}=VALUE, for operations that have it{}.", name,
                         name == std::string_view("algorithm") ? "; all of them by default" : ""))
-        ->take_last()
-        ->option_text("VALUE[,VALUE...]");
+        .last_counts()
+        .value_name("VALUE[,VALUE...]");
   // Not an option of the list itself, which would drop what the others have put there.
   bench
-      ->add_option_function<std::vector<std::string>>(
+      .add_function(
           "--set",
           [&command](const std::vector<std::string>& texts) {
             command.settings.insert(command.settings.end(), texts.begin(), texts.end());
@@ -118,52 +117,51 @@ CLI::App* add_bench(CLI::App& app, BenchCommand& command) {
           "Values of a parameter of the operations, all of which are measured; may be given "
           "several "
           "times. Without it parameters have their defaults, but all algorithms are measured.")
-      ->allow_extra_args(false)
-      ->option_text("NAME=VALUE[,VALUE...]");
-  CLI::Option* baseline =
+      .one_value_each()
+      .value_name("NAME=VALUE[,VALUE...]");
+  const SubcommandOption baseline =
       bench
-          ->add_option("--baseline", command.baselines,
-                       fmt::format("What to measure bandwidths beside; may be given several times: "
-                                   "{}. The default is all of them.",
-                                   fmt::join(names_of(copy_limits()), ", ")))
-          ->allow_extra_args(false)
-          ->option_text("NAME");
+          .add("--baseline", command.baselines,
+               fmt::format("What to measure bandwidths beside; may be given several times: "
+                           "{}. The default is all of them.",
+                           fmt::join(names_of(copy_limits()), ", ")))
+          .one_value_each()
+          .value_name("NAME");
   bench
-      ->add_flag_callback(
+      .add_flag(
           "--no-baseline", [&command] { command.baselines.clear(); },
           "Measures the operations alone.")
-      ->excludes(baseline);
+      .excludes(baseline);
   bench
-      ->add_option("--peer", command.peers,
-                   "Another library's program that takes part (docs/benchmarks.md); may be given "
-                   "several times.")
-      ->allow_extra_args(false)
-      ->option_text("COMMAND");
-  add_sampling_options(*bench, command.samples, command.sample_milliseconds);
+      .add("--peer", command.peers,
+           "Another library's program that takes part (docs/benchmarks.md); may be given "
+           "several times.")
+      .one_value_each()
+      .value_name("COMMAND");
+  add_sampling_options(bench, command.samples, command.sample_milliseconds);
   bench
-      ->add_option("--format", command.format,
-                   "How to print it: table, for people, json or csv. The default is table.")
-      ->check(CLI::IsMember({"table", "json", "csv"}))
-      ->option_text("FORMAT");
-  bench->add_option("--out", command.out, "Also writes the JSON to this file.")
-      ->option_text("FILE");
+      .add("--format", command.format,
+           "How to print it: table, for people, json or csv. The default is table.")
+      .one_of({"table", "json", "csv"})
+      .value_name("FORMAT");
+  bench.add("--out", command.out, "Also writes the JSON to this file.").value_name("FILE");
   bench
-      ->add_option("--compare", command.compare,
-                   "Compares two files of figures instead, the older one first. The status is 1 "
-                   "when a figure became slower or has no number any more, or the run after is not "
-                   "complete, 2 when they cannot be compared.")
-      ->expected(2)
-      ->option_text("BEFORE AFTER");
+      .add("--compare", command.compare,
+           "Compares two files of figures instead, the older one first. The status is 1 "
+           "when a figure became slower or has no number any more, or the run after is not "
+           "complete, 2 when they cannot be compared.")
+      .value_count(2)
+      .value_name("BEFORE AFTER");
   bench
-      ->add_option("--threshold", command.threshold,
-                   "What a comparison tolerates besides noise, as a share. The default is 0.05.")
-      ->check(CLI::Range(0.0, 10.0))
-      ->option_text("SHARE");
+      .add("--threshold", command.threshold,
+           "What a comparison tolerates besides noise, as a share. The default is 0.05.")
+      .within(0.0, 10.0)
+      .value_name("SHARE");
   // For the ranks that the command starts itself.
-  bench->add_option("--rows", command.rows)->group("");
-  bench->add_option("--turns", command.turns)->allow_extra_args(false)->group("");
-  bench->add_option("--first-heat", command.first_heat)->group("");
-  bench->footer(
+  bench.add("--rows", command.rows).hidden();
+  bench.add("--turns", command.turns).one_value_each().hidden();
+  bench.add("--first-heat", command.first_heat).hidden();
+  bench.footer(
       "Every contender is checked with fresh random inputs before and after it is measured; a\n"
       "figure with a wrong result has no number, and makes the status 1. Contenders of one size\n"
       "take turns, as replays of a graph and as eager calls. Progress goes to standard error.\n"

@@ -11,10 +11,6 @@
 #include "iridium/context.h"
 #include "iridium/operations.h"
 
-namespace CLI {
-class App;
-}
-
 namespace iridium::cli {
 
 /// What `iridium bench` is asked to do.
@@ -67,10 +63,10 @@ inline std::size_t figure_count(const BenchHeat& heat) {
 }
 
 /// Adds --samples and --sample-time to a subcommand that measures; they have their defaults.
-void add_sampling_options(CLI::App& command, int& samples, double& sample_milliseconds);
+void add_sampling_options(Subcommand& command, int& samples, double& sample_milliseconds);
 
-/// Adds the subcommand to `app`; the parser fills `command`.
-CLI::App* add_bench(CLI::App& app, BenchCommand& command);
+/// Adds the subcommand to `line`; the parser fills `command`.
+Subcommand add_bench(CommandLine& line, BenchCommand& command);
 
 /// What is to be measured of these operations. Throws `invalid_argument` for what cannot be.
 std::vector<BenchHeat> plan(const BenchCommand& command,

@@ -1,12 +1,11 @@
 #include "cli/command_line.h"
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
 #include <utility>
 
 #include "cli/bench.h"
 #include "cli/info.h"
+#include "cli/options.h"
 #include "cli/probe.h"
 #include "cli/rank_environment.h"
 #include "cli/run.h"
@@ -17,15 +16,6 @@
 
 namespace iridium::cli {
 namespace {
-
-std::string usage_message(const CLI::App* app, const CLI::Error& error) {
-  const std::vector<std::string> unknown = app->remaining();
-  const bool has_command = !app->get_subcommands().empty();
-  const std::string reason = !has_command && !unknown.empty()
-                                 ? "there is no subcommand '" + unknown[0] + "'"
-                                 : error.what();
-  return "iridium: " + reason + "\nRun with --help for more information.\n";
-}
 
 /// As people write them, but without where the results go.
 std::string command_text(const std::vector<std::string>& arguments) {
@@ -51,52 +41,41 @@ void print(const std::string& text) {
 }
 
 int run_command_line(const std::vector<std::string>& arguments) {
-  CLI::App app("Iridium: GPU kernels that read and write each other's memory.", "iridium");
-  app.set_version_flag("--version", std::string("iridium ") + version(),
-                       "Prints the version and exits.");
-  app.set_help_flag("-h,--help", "Prints this help and exits.");
-  app.require_subcommand(1);
-  app.failure_message(usage_message);
+  CommandLine line;
   RunOptions run_options;
   InfoOptions info_options;
   ProbeCommand probe_command;
   BenchCommand bench_command;
   TuneCommand tune_command;
-  const CLI::App* run_command = add_run(app, run_options);
-  const CLI::App* info_command = add_info(app, info_options);
-  const CLI::App* probe_subcommand = add_probe(app, probe_command);
-  const CLI::App* bench_subcommand = add_bench(app, bench_command);
-  const CLI::App* tune_subcommand = add_tune(app, tune_command);
+  const Subcommand run_command = add_run(line, run_options);
+  const Subcommand info_command = add_info(line, info_options);
+  const Subcommand probe_subcommand = add_probe(line, probe_command);
+  const Subcommand bench_subcommand = add_bench(line, bench_command);
+  const Subcommand tune_subcommand = add_tune(line, tune_command);
 
   std::vector<std::string> parsed = arguments;
   if (!arguments.empty() && arguments[0] == "run") {
-    RunArguments split =
-        split_run_arguments(*run_command, {arguments.begin() + 1, arguments.end()});
+    RunArguments split = split_run_arguments(run_command, {arguments.begin() + 1, arguments.end()});
     parsed = std::move(split.for_parser);
     parsed.insert(parsed.begin(), "run");
     run_options.arguments = std::move(split.for_program);
   }
-  try {
-    std::ranges::reverse(parsed);
-    app.parse(std::move(parsed));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : usage_error_status;
-  }
+  if (const auto status = line.parse(std::move(parsed))) return *status;
   const bool is_rank = !probe_command.rows.empty() || !bench_command.rows.empty();
   if (!is_rank)
-    for (const std::string& line : misspelt_settings(current_environment()))
-      std::cerr << "iridium: " << line << "\n";
-  if (*info_command) {
+    for (const std::string& warning : misspelt_settings(current_environment()))
+      std::cerr << "iridium: " << warning << "\n";
+  if (info_command.is_given()) {
     print(info(info_options));
     return 0;
   }
-  if (*probe_subcommand)
+  if (probe_subcommand.is_given())
     return probe_command.rows.empty() ? probe(probe_command) : probe_as_rank(probe_command);
-  if (*bench_subcommand) {
+  if (bench_subcommand.is_given()) {
     bench_command.text = command_text(arguments);
     return bench_command.rows.empty() ? bench(bench_command) : bench_as_rank(bench_command);
   }
-  if (*tune_subcommand) {
+  if (tune_subcommand.is_given()) {
     tune_command.text = command_text(arguments);
     return tune(std::move(tune_command));
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_axes.h"
@@ -57,49 +56,45 @@ Json to_json(const BackendInfo& backend) {
 
 }  // namespace
 
-CLI::App* add_info(CLI::App& app, InfoOptions& options) {
-  CLI::App* info =
-      app.add_subcommand("info", "Shows what this build of Iridium and this machine can do.");
-  info->add_option("--format", options.format,
-                   "How to print it: table, for people, or json, for programs. The default is "
-                   "table.")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->option_text("FORMAT");
-  CLI::Option* settings =
-      info->add_flag("--settings", options.settings,
-                     "Shows every setting, its environment variable and its default instead.");
-  CLI::Option* choose =
-      info->add_option(
-              "--choose", options.operation,
-              "Shows instead which algorithm and grid a collective gets, for the case that "
-              "the options below describe.")
-          ->check(CLI::IsMember(tuned_operations()))
-          ->excludes(settings)
-          ->option_text("OPERATION");
-  info->add_option("--backend", options.backend,
-                   "The backend of the case. The default is the best one on this machine.")
-      ->check(CLI::IsMember({"cuda", "host"}))
-      ->needs(choose)
-      ->option_text("NAME");
-  info->add_option("--device", options.device,
-                   "The device's name of the case, such as 'NVIDIA H200'. The default is the "
-                   "backend's first one on this machine.")
-      ->needs(choose)
-      ->option_text("NAME");
-  info->add_option("--memory", options.memory,
-                   "The memory of the case: plain, the default, or symmetric.")
-      ->check(CLI::IsMember({"plain", "symmetric"}))
-      ->needs(choose)
-      ->option_text("KIND");
-  info->add_option("-n", options.ranks, "The team's size in the case. The default is 2.")
-      ->check(CLI::Range(1, 64))
-      ->needs(choose)
-      ->option_text("N");
-  info->add_option(
-          "--bytes", options.bytes,
-          "Bytes of one rank's largest buffer in the case, such as 64K. The default is 1M.")
-      ->needs(choose)
-      ->option_text("SIZE");
+Subcommand add_info(CommandLine& line, InfoOptions& options) {
+  Subcommand info = line.add("info", "Shows what this build of Iridium and this machine can do.");
+  info.add("--format", options.format,
+           "How to print it: table, for people, or json, for programs. The default is "
+           "table.")
+      .one_of({"table", "json"})
+      .value_name("FORMAT");
+  const SubcommandOption settings =
+      info.add_flag("--settings", options.settings,
+                    "Shows every setting, its environment variable and its default instead.");
+  const SubcommandOption choose =
+      info.add("--choose", options.operation,
+               "Shows instead which algorithm and grid a collective gets, for the case that "
+               "the options below describe.")
+          .one_of(tuned_operations())
+          .excludes(settings)
+          .value_name("OPERATION");
+  info.add("--backend", options.backend,
+           "The backend of the case. The default is the best one on this machine.")
+      .one_of({"cuda", "host"})
+      .needs(choose)
+      .value_name("NAME");
+  info.add("--device", options.device,
+           "The device's name of the case, such as 'NVIDIA H200'. The default is the "
+           "backend's first one on this machine.")
+      .needs(choose)
+      .value_name("NAME");
+  info.add("--memory", options.memory, "The memory of the case: plain, the default, or symmetric.")
+      .one_of({"plain", "symmetric"})
+      .needs(choose)
+      .value_name("KIND");
+  info.add("-n", options.ranks, "The team's size in the case. The default is 2.")
+      .within(1, 64)
+      .needs(choose)
+      .value_name("N");
+  info.add("--bytes", options.bytes,
+           "Bytes of one rank's largest buffer in the case, such as 64K. The default is 1M.")
+      .needs(choose)
+      .value_name("SIZE");
   return info;
 }
 

@@ -5,12 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "cli/options.h"
 #include "iridium/info.h"
 #include "iridium/settings.h"
-
-namespace CLI {
-class App;
-}
 
 namespace iridium::cli {
 
@@ -27,8 +24,8 @@ struct InfoOptions {
   std::string bytes = "1M";
 };
 
-/// Adds the subcommand to `app`; the parser fills `options`.
-CLI::App* add_info(CLI::App& app, InfoOptions& options);
+/// Adds the subcommand to `line`; the parser fills `options`.
+Subcommand add_info(CommandLine& line, InfoOptions& options);
 
 /// The backends for people.
 std::string backends_as_table(std::string_view version, std::span<const BackendInfo> backends);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -35,13 +34,11 @@ std::vector<std::string> operation_names() {
   return names;
 }
 
-CLI::Validator known_operation() {
-  const auto check = [](const std::string& text) {
-    const std::vector<std::string> names = operation_names();
-    if (std::ranges::find(names, text) != names.end()) return std::string();
-    return fmt::format("there is no operation '{}'; there are {}", text, fmt::join(names, ", "));
-  };
-  return CLI::Validator(check, "");
+/// Why it is none; empty: it is one.
+std::string unknown_operation(const std::string& text) {
+  const std::vector<std::string> names = operation_names();
+  if (std::ranges::find(names, text) != names.end()) return "";
+  return fmt::format("there is no operation '{}'; there are {}", text, fmt::join(names, ", "));
 }
 
 struct Case {
@@ -80,27 +77,27 @@ ProbeRow probe_case(Context& context, StreamRef& stream, const Case& one) {
 
 }  // namespace
 
-CLI::App* add_probe(CLI::App& app, ProbeCommand& command) {
-  CLI::App* probe = app.add_subcommand(
-      "probe", "Captures and replays every operation, and checks what comes out.");
-  add_rank_option(*probe, command.job);
-  add_job_options(*probe, command.job);
+Subcommand add_probe(CommandLine& line, ProbeCommand& command) {
+  Subcommand probe =
+      line.add("probe", "Captures and replays every operation, and checks what comes out.");
+  add_rank_option(probe, command.job);
+  add_job_options(probe, command.job);
   probe
-      ->add_option("--op", command.operations,
-                   "Only this operation; may be given several times. The default is all of them: " +
-                       fmt::format("{}", fmt::join(operation_names(), ", ")) + ".")
-      ->check(known_operation())
-      ->allow_extra_args(false)
-      ->option_text("NAME");
+      .add("--op", command.operations,
+           "Only this operation; may be given several times. The default is all of them: " +
+               fmt::format("{}", fmt::join(operation_names(), ", ")) + ".")
+      .check(unknown_operation)
+      .one_value_each()
+      .value_name("NAME");
   probe
-      ->add_option("--format", command.format,
-                   "How to print it: table, for people, or json, for programs. The default is "
-                   "table.")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->option_text("FORMAT");
+      .add("--format", command.format,
+           "How to print it: table, for people, or json, for programs. The default is "
+           "table.")
+      .one_of({"table", "json"})
+      .value_name("FORMAT");
   // For the ranks that the command starts itself.
-  probe->add_option("--rows", command.rows)->group("");
-  probe->footer(
+  probe.add("--rows", command.rows).hidden();
+  probe.footer(
       "Every operation, launched twice in a row, runs once, is captured, and is replayed three\n"
       "times with fresh random inputs, then between eager calls; each result is compared with a\n"
       "reference. Host calls (allocate, host_barrier, make_team) must be refused by the capture,\n"

@@ -6,10 +6,6 @@
 
 #include "cli/run.h"
 
-namespace CLI {
-class App;
-}
-
 namespace iridium::cli {
 
 /// What `iridium probe` is asked to do.
@@ -20,8 +16,8 @@ struct ProbeCommand {
   std::string rows = {};  ///< set on a rank: the file to which rank 0 writes what it finds
 };
 
-/// Adds the subcommand to `app`; the parser fills `command`.
-CLI::App* add_probe(CLI::App& app, ProbeCommand& command);
+/// Adds the subcommand to `line`; the parser fills `command`.
+Subcommand add_probe(CommandLine& line, ProbeCommand& command);
 
 /// Starts the ranks, prints what they found, and returns the status to exit with: 0 when every
 /// verdict is the expected one.

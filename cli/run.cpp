@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -23,77 +22,70 @@ bool is_within(const std::string& text, Number least, Number most) {
   return error == std::errc() && stop == end && value >= least && value <= most;
 }
 
-CLI::Validator number_of_ranks() {
-  const auto check = [](const std::string& text) {
-    if (is_within(text, 1, max_ranks)) return std::string();
-    return fmt::format("'{}' is not a number of ranks from 1 to {}", text, max_ranks);
-  };
-  return CLI::Validator(check, "");
+std::string wrong_number_of_ranks(const std::string& text) {
+  if (is_within(text, 1, max_ranks)) return "";
+  return fmt::format("'{}' is not a number of ranks from 1 to {}", text, max_ranks);
 }
 
-CLI::Validator seconds_from(double least) {
-  const auto check = [least](const std::string& text) {
-    if (is_within(text, least, most_seconds)) return std::string();
-    return fmt::format("'{}' is not a number of seconds from {} to {}", text, least, most_seconds);
-  };
-  return CLI::Validator(check, "");
+std::string wrong_seconds(const std::string& text, double least) {
+  if (is_within(text, least, most_seconds)) return "";
+  return fmt::format("'{}' is not a number of seconds from {} to {}", text, least, most_seconds);
 }
 
-bool takes_next_argument(const CLI::App& run, const std::string& argument) {
+bool takes_next_argument(const Subcommand& run, const std::string& argument) {
   const bool is_long = argument.starts_with("--");
   if (is_long ? argument.find('=') != std::string::npos : argument.size() > 2) return false;
-  const CLI::Option* option = run.get_option_no_throw(argument);
-  return option != nullptr && option->get_items_expected_max() > 0;
+  return run.takes_value(argument);
 }
 
 }  // namespace
 
-void add_rank_option(CLI::App& command, RunOptions& options) {
+void add_rank_option(Subcommand& command, RunOptions& options) {
   command
-      .add_option("-n", options.ranks,
-                  fmt::format("The number of ranks to start, from 1 to {}.", max_ranks))
-      ->required()
-      ->check(number_of_ranks())
-      ->option_text("N REQUIRED");
+      .add("-n", options.ranks,
+           fmt::format("The number of ranks to start, from 1 to {}.", max_ranks))
+      .required()
+      .check(wrong_number_of_ranks)
+      .value_name("N REQUIRED");
 }
 
-void add_job_options(CLI::App& command, RunOptions& options) {
+void add_job_options(Subcommand& command, RunOptions& options) {
   command
-      .add_option("--backend", options.backend,
-                  "The backend ranks use: auto, cuda or host. With auto each rank takes the best "
-                  "one present. Without this option IRIDIUM_BACKEND decides.")
-      ->check(CLI::IsMember({"auto", "cuda", "host"}))
-      ->option_text("NAME");
+      .add("--backend", options.backend,
+           "The backend ranks use: auto, cuda or host. With auto each rank takes the best "
+           "one present. Without this option IRIDIUM_BACKEND decides.")
+      .one_of({"auto", "cuda", "host"})
+      .value_name("NAME");
   command
-      .add_option("--timeout", options.timeout,
-                  "The bound of every wait of a rank, in seconds. Without this option "
-                  "IRIDIUM_TIMEOUT decides.")
-      ->check(seconds_from(0.001))
-      ->option_text("SECONDS");
+      .add("--timeout", options.timeout,
+           "The bound of every wait of a rank, in seconds. Without this option "
+           "IRIDIUM_TIMEOUT decides.")
+      .check([](const std::string& text) { return wrong_seconds(text, 0.001); })
+      .value_name("SECONDS");
   command
-      .add_option("--grace", options.grace,
-                  "The time ranks get to end by themselves before they are killed, in seconds. "
-                  "The default is 5.")
-      ->check(seconds_from(0.0))
-      ->option_text("SECONDS");
+      .add("--grace", options.grace,
+           "The time ranks get to end by themselves before they are killed, in seconds. "
+           "The default is 5.")
+      .check([](const std::string& text) { return wrong_seconds(text, 0.0); })
+      .value_name("SECONDS");
   command
-      .add_option("--mps", options.mps,
-                  "Whether to run NVIDIA's MPS daemon for the job, without which ranks that share "
-                  "a GPU take turns: auto, on or off. With auto, the default, one is started when "
-                  "there are more ranks than GPUs. One that runs already is used.")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
-      ->option_text("WHEN");
+      .add("--mps", options.mps,
+           "Whether to run NVIDIA's MPS daemon for the job, without which ranks that share "
+           "a GPU take turns: auto, on or off. With auto, the default, one is started when "
+           "there are more ranks than GPUs. One that runs already is used.")
+      .one_of({"auto", "on", "off"})
+      .value_name("WHEN");
 }
 
-CLI::App* add_run(CLI::App& app, RunOptions& options) {
-  CLI::App* run = app.add_subcommand("run", "Runs a program as several ranks on this host.");
-  add_rank_option(*run, options);
-  add_job_options(*run, options);
-  run->add_option("program", options.program,
-                  "The program to run, looked up in PATH. All that follows it is passed on to it.")
-      ->required()
-      ->option_text("[arguments...] REQUIRED");
-  run->footer(
+Subcommand add_run(CommandLine& line, RunOptions& options) {
+  Subcommand run = line.add("run", "Runs a program as several ranks on this host.");
+  add_rank_option(run, options);
+  add_job_options(run, options);
+  run.add("program", options.program,
+          "The program to run, looked up in PATH. All that follows it is passed on to it.")
+      .required()
+      .value_name("[arguments...] REQUIRED");
+  run.footer(
       "Every line that a rank writes is printed with its rank in front. When a rank fails, the\n"
       "others are ended, and its status is returned: 128 plus the signal if a signal killed it.\n"
       "The status is 127 when the program is not found, and 126 when it cannot be started.\n"
@@ -103,7 +95,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   return run;
 }
 
-RunArguments split_run_arguments(const CLI::App& run, const std::vector<std::string>& arguments) {
+RunArguments split_run_arguments(const Subcommand& run, const std::vector<std::string>& arguments) {
   std::size_t program = 0;
   while (program < arguments.size()) {
     const std::string& argument = arguments[program];

@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/options.h"
 
 namespace iridium::cli {
 
@@ -24,13 +22,13 @@ struct RunOptions {
 };
 
 /// Adds the options that say how ranks are started, which all commands that start some share.
-void add_job_options(CLI::App& command, RunOptions& options);
+void add_job_options(Subcommand& command, RunOptions& options);
 /// Adds the option for their number.
-void add_rank_option(CLI::App& command, RunOptions& options);
+void add_rank_option(Subcommand& command, RunOptions& options);
 
-/// Adds the subcommand to `app`. The parser fills `options` except for the program's
+/// Adds the subcommand to `line`. The parser fills `options` except for the program's
 /// arguments, which are not for it to read (see `split_run_arguments`).
-CLI::App* add_run(CLI::App& app, RunOptions& options);
+Subcommand add_run(CommandLine& line, RunOptions& options);
 
 /// The arguments of `iridium run`, cut behind the program.
 struct RunArguments {
@@ -40,7 +38,7 @@ struct RunArguments {
 
 /// Cuts `arguments`, which follow the word "run", where the options of `run` say that the program
 /// stands.
-RunArguments split_run_arguments(const CLI::App& run, const std::vector<std::string>& arguments);
+RunArguments split_run_arguments(const Subcommand& run, const std::vector<std::string>& arguments);
 
 /// Runs the job and returns the status to exit with.
 int run(const RunOptions& options);

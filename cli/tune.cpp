@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -285,22 +284,22 @@ int report(const BenchRun& run, const TunedDevice& device, const std::optional<O
 
 }  // namespace
 
-CLI::App* add_tune(CLI::App& app, TuneCommand& command) {
-  CLI::App* tune = app.add_subcommand(
-      "tune", "Measures collectives, and writes a tuning table for this machine.");
-  const auto add = [tune](const char* name, std::string& value, const std::string& text,
-                          const char* values) {
-    tune->add_option(name, value, text)->take_last()->option_text(values);
+Subcommand add_tune(CommandLine& line, TuneCommand& command) {
+  Subcommand tune =
+      line.add("tune", "Measures collectives, and writes a tuning table for this machine.");
+  const auto add = [&tune](const char* name, std::string& value, const std::string& text,
+                           const char* values) {
+    tune.add(name, value, text).last_counts().value_name(values);
   };
-  tune->add_option("operations", command.operations,
-                   fmt::format("What to tune: {}. The default is all of them.",
-                               fmt::join(tuned_operations(), ", ")))
-      ->option_text("OPERATION...");
+  tune.add("operations", command.operations,
+           fmt::format("What to tune: {}. The default is all of them.",
+                       fmt::join(tuned_operations(), ", ")))
+      .value_name("OPERATION...");
   add("-n", command.ranks,
       fmt::format("The numbers of ranks, from 2 to {}. The default is {} on GPUs and {} on CPUs.",
                   max_ranks, gpu_defaults.ranks, host_defaults.ranks),
       "N[,N...]");
-  add_job_options(*tune, command.job);
+  add_job_options(tune, command.job);
   add("--bytes", command.bytes,
       fmt::format("Sizes of a rank's input: 64K, 4K,1M, or a range 4K:64M, in which every size is "
                   "four times the one before (4K:64M:x2: twice). The default is {} on GPUs and {} "
@@ -323,9 +322,9 @@ CLI::App* add_tune(CLI::App& app, TuneCommand& command) {
       "Tiles to choose from besides the current table's: 1, 2 or 4 vectors of 16 bytes per thread. "
       "The default is none.",
       "VECTORS[,VECTORS...]");
-  add_sampling_options(*tune, command.samples, command.sample_milliseconds);
+  add_sampling_options(tune, command.samples, command.sample_milliseconds);
   add("--out", command.out, "Writes the table to this file instead of standard output.", "FILE");
-  tune->footer(
+  tune.footer(
       "Whatever has a right result is compared with what the current table chooses, by the median\n"
       "of replays; the choice changes where another is faster by more than 3 % and the noise, and\n"
       "the samples of both do not overlap. The status is 1 when a figure has failed.\n"

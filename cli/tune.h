@@ -8,10 +8,6 @@
 #include "cli/run.h"
 #include "cli/tune_rows.h"
 
-namespace CLI {
-class App;
-}
-
 namespace iridium::cli {
 
 /// What `iridium tune` is asked to do.
@@ -32,8 +28,8 @@ struct TuneCommand {
   std::string text = {};  ///< the command as it was given, without --out
 };
 
-/// Adds the subcommand to `app`; the parser fills `command`.
-CLI::App* add_tune(CLI::App& app, TuneCommand& command);
+/// Adds the subcommand to `line`; the parser fills `command`.
+Subcommand add_tune(CommandLine& line, TuneCommand& command);
 
 /// What is to be measured of every operation and kind of memory, beside what `current` chooses.
 /// Throws `invalid_argument` for what cannot be.

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-
 #include "command.h"
 
 namespace iridium::cli {
@@ -12,9 +10,9 @@ namespace {
 using Words = std::vector<std::string>;
 
 RunArguments split(const Words& arguments) {
-  CLI::App app;
+  CommandLine line;
   RunOptions options;
-  return split_run_arguments(*add_run(app, options), arguments);
+  return split_run_arguments(add_run(line, options), arguments);
 }
 
 TEST(SplitRunArguments, CutsBehindTheProgram) {
