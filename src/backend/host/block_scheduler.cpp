@@ -2,7 +2,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "iridium/errors.h"
@@ -13,6 +15,14 @@ namespace {
 constexpr int threads_of_split_block = 4;
 /// Rounds without progress that are spent spinning, for peers that run on other cores.
 constexpr std::uint64_t spin_rounds = 16;
+/// A yield that took so long gave the core to something that computes, for a whole slice of the
+/// system's: beside it sleeping costs less, since who wakes up gets a core soon. For how many
+/// turns, doubled while yields stay slow.
+constexpr std::chrono::microseconds crowded_yield{1000};
+constexpr std::uint64_t least_naps = 16;
+constexpr std::uint64_t most_naps = 1024;
+/// How many points a block that waits may come by between two pauses; more of them are progress.
+constexpr int points_of_a_poll = 8;
 
 void relax() {
 #if defined(__x86_64__)
@@ -57,6 +67,7 @@ class BlockScheduler::Occupant final : public Seat {
   }
 
   void pause(bool again) override {
+    points_since_pause_ = 0;
     scheduler_.idle_turns_.set(again ? scheduler_.idle_turns_.get() + 1 : 0);
     if (!watched && scheduler_.contenders_.get() == 1)
       scheduler_.yield_core();
@@ -97,11 +108,12 @@ class BlockScheduler::Occupant final : public Seat {
   }
 
   void point() override {
+    // Else whoever waits under a drawn schedule would never give its core away.
+    if (++points_since_pause_ > points_of_a_poll) scheduler_.idle_turns_.set(0);
     const std::uint64_t fate = scheduler_.draw(64);
     if (fate < 32) return;
     if (fate >= 60) stalled_turns.set(scheduler_.draw(fate == 63 ? 400 : 40));
     if (fate == 60) grid_->stalled_turns.set(scheduler_.draw(200));
-    scheduler_.idle_turns_.set(0);
     fiber.suspend();
   }
 
@@ -122,6 +134,7 @@ class BlockScheduler::Occupant final : public Seat {
   BlockScheduler& scheduler_;
   RunningGrid* grid_ = nullptr;
   SharedBlock* shared_ = nullptr;
+  int points_since_pause_ = 0;
 };
 
 BlockScheduler::BlockScheduler(const Schedule& schedule, BlockObserver* observer)
@@ -254,10 +267,16 @@ std::uint64_t BlockScheduler::draw(std::uint64_t limit) {
 }
 
 void BlockScheduler::yield_core() {
-  if (idle_turns_.get() < spin_rounds * contenders_.get())
-    relax();
-  else
-    ::sched_yield();
+  if (idle_turns_.get() < spin_rounds * contenders_.get()) return relax();
+  if (naps_.get() > 0) {
+    naps_.set(naps_.get() - 1);
+    return std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  const auto before = std::chrono::steady_clock::now();
+  ::sched_yield();
+  const bool is_crowded = std::chrono::steady_clock::now() - before > crowded_yield;
+  nap_count_.set(is_crowded ? std::clamp(2 * nap_count_.get(), least_naps, most_naps) : 0);
+  naps_.set(nap_count_.get());
 }
 
 }  // namespace iridium

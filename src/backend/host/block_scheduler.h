@@ -101,6 +101,8 @@ class BlockScheduler {
   std::vector<std::unique_ptr<SharedBlock>> free_blocks_;
   std::size_t next_ = 0;  ///< in `ready_`
   TurnNumber idle_turns_;
+  TurnNumber naps_;        ///< to be taken instead of yields
+  TurnNumber nap_count_;   ///< how many followed the last yield
   TurnNumber contenders_;  ///< fibers ready, and grids with blocks to start
 };
 
