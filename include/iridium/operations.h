@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class OperationCase {
   /// Compares the outputs with a plain reference: empty when they are right for `seed`, else the
   /// first difference. The launches before it are done.
   virtual std::string check(std::uint64_t seed) = 0;
+  /// What `check` compares, in this rank's memory: elements without gaps, in the order in which it
+  /// numbers them. Empty where it compares none. Tests spoil them, so that `check` must refuse.
+  virtual std::span<std::byte> outputs() { return {}; }
   /// Submits what `launch` is about, without what makes its result checkable: what benchmarks time.
   /// Collective over the team; can be captured.
   virtual void launch_alone(StreamRef& stream) { launch(stream); }

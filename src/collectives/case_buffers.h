@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ class CaseBuffers {
   std::string check(std::uint64_t seed, const std::vector<int>& places);
   /// The same for all members.
   std::string check_all(std::uint64_t seed);
+
+  /// `OperationCase::outputs`.
+  std::span<std::byte> outputs() { return std::as_writable_bytes(output.span()); }
 
   /// Shows members each other's inputs, in `shared`, while what `read` submits reads them: between
   /// two barriers.

@@ -252,6 +252,11 @@ std::string CollectiveCase::check(std::uint64_t seed) {
   return result;
 }
 
+std::span<std::byte> CollectiveCase::outputs() {
+  return std::as_writable_bytes(out_.span())
+      .first(collective_.out_count * size_of(arguments_.type));
+}
+
 std::size_t CollectiveCase::bytes() const {
   return collective_.payload * size_of(arguments_.type);
 }

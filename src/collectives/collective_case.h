@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "collectives/case_buffers.h"
@@ -74,6 +75,7 @@ class CollectiveCase final : public OperationCase {
   void launch(StreamRef& stream) override;
   void launch_alone(StreamRef& stream) override;
   std::string check(std::uint64_t seed) override;
+  std::span<std::byte> outputs() override;
   std::size_t bytes() const override;
   double bus_factor() const override { return collective_.bus_factor; }
 

@@ -25,6 +25,7 @@ class CopyCase : public OperationCase {
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
   std::string check(std::uint64_t seed) override { return buffers_.check(seed, {place_}); }
+  std::span<std::byte> outputs() override { return buffers_.outputs(); }
   std::size_t bytes() const override { return buffers_.bytes(); }
 
  protected:
@@ -66,6 +67,7 @@ class GatherCopiesCase final : public OperationCase {
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
   std::string check(std::uint64_t seed) override { return buffers_.check_all(seed); }
+  std::span<std::byte> outputs() override { return buffers_.outputs(); }
   std::size_t bytes() const override {
     return static_cast<std::size_t>(team_.size()) * buffers_.bytes();
   }

@@ -26,6 +26,7 @@ class BarrierCase final : public OperationCase {
   void launch_alone(StreamRef& stream) override { device_barrier(stream, team_); }
 
   std::string check(std::uint64_t seed) override { return buffers_.check_all(seed); }
+  std::span<std::byte> outputs() override { return buffers_.outputs(); }
 
   std::size_t bytes() const override { return 0; }
 

@@ -16,6 +16,7 @@ class RingCase : public OperationCase {
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
   std::string check(std::uint64_t seed) override { return buffers_.check(seed, {previous()}); }
+  std::span<std::byte> outputs() override { return buffers_.outputs(); }
   std::size_t bytes() const override { return buffers_.bytes(); }
 
  protected:

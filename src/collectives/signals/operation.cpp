@@ -38,6 +38,7 @@ class RingCase final : public OperationCase {
   }
 
   std::string check(std::uint64_t seed) override { return buffers_.check(seed, {previous()}); }
+  std::span<std::byte> outputs() override { return buffers_.outputs(); }
   std::size_t bytes() const override { return buffers_.bytes(); }
 
  private:
@@ -86,6 +87,7 @@ class AllCase final : public OperationCase {
   }
 
   std::string check(std::uint64_t seed) override { return buffers_.check_all(seed); }
+  std::span<std::byte> outputs() override { return buffers_.outputs(); }
   std::size_t bytes() const override { return 0; }
 
  private:
