@@ -82,13 +82,14 @@ class Reference {
       if (Op == ReduceOp::avg) expected = static_cast<T>(expected / static_cast<T>(members_));
       return found == expected;
     } else {
+      const auto value = static_cast<double>(static_cast<Accumulator<T>>(found));
+      if constexpr (Op == ReduceOp::min || Op == ReduceOp::max) return value == total_;
       const double expected = Op == ReduceOp::avg ? total_ / members_ : total_;
-      const bool is_exact = Op == ReduceOp::min || Op == ReduceOp::max;
-      const double steps = is_exact ? 0 : 2 * members_ * rounding<Accumulator<T>>();
+      const double steps = 2 * members_ * rounding<Accumulator<T>>();
       const double size = Op == ReduceOp::prod ? std::abs(expected) : magnitude_;
       // Products may end below the smallest normal number.
       const double smallest = std::same_as<T, fp16> ? 0x1p-24 : 0x1p-126;
-      return std::abs(static_cast<double>(static_cast<Accumulator<T>>(found)) - expected) <=
+      return std::abs(value - expected) <=
              steps * size + 2 * rounding<T>() * std::abs(expected) + smallest;
     }
   }

@@ -121,6 +121,7 @@ std::vector<WrongElement<T>> wrong_elements(const Subject& subject, const std::v
                                             int members, std::uint64_t seed) {
   const std::size_t some = seed * 7919 % right.size();
   const std::size_t last = right.size() - 1;
+  std::size_t bits = 8 * sizeof(T);
   std::vector<WrongElement<T>> all;
   if constexpr (FloatNumber<T>) {
     BytesOf<T> ones;
@@ -131,13 +132,16 @@ std::vector<WrongElement<T>> wrong_elements(const Subject& subject, const std::v
       const auto moved = [&](std::size_t element, double direction) {
         all.push_back({element, moved_beyond_rounding(op, right[element], members, direction)});
       };
-      moved(0, 1);
-      moved(some, seed % 2 == 0 ? 1 : -1);
-      moved(last, -1);
-      return all;
+      if (op != ReduceOp::min && op != ReduceOp::max) {
+        moved(0, 1);
+        moved(some, seed % 2 == 0 ? 1 : -1);
+        moved(last, -1);
+        return all;
+      }
+      // Which of two zeros is the smaller one is nobody's promise.
+      --bits;
     }
   }
-  constexpr std::size_t bits = 8 * sizeof(T);
   all.push_back({0, with_flipped_bit(right[0], 0)});
   all.push_back({some, with_flipped_bit(right[some], seed % bits)});
   all.push_back({last, with_flipped_bit(right[last], bits - 1)});
