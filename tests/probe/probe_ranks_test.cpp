@@ -171,6 +171,27 @@ TEST_P(ProbeOffenders, OneRankThatThrowsIsToldToAll) {
   expect_all_ok(run_ranks(GetParam().kind, "one_rank_throws", GetParam().size));
 }
 
+IR_SCENARIO(one_rank_replays_more_often) {
+  Context context(job, {.timeout = short_timeout});
+  CopyOperation operation(context);
+  Stream stream = context.make_stream();
+  const auto step_of = [](int rank) {
+    return std::string(rank == 1 ? "replay 2" : "eager call between replays");
+  };
+  const ProbeResult result = probe(stream, target_of(operation),
+                                   {.team = context.world(), .replays = job.rank == 1 ? 2 : 1});
+  const int other = job.rank == 1 ? 0 : 1;
+  const std::string difference = "rank " + std::to_string(other) + " at " + step_of(other) +
+                                 ", this one at " + step_of(job.rank);
+  require(result.verdict == Verdict::replay_error && result.code == Errc::mismatch &&
+              result.rank == job.rank && result.step == step_of(job.rank) &&
+              result.reason.find(difference) != std::string::npos,
+          std::string(name(result.verdict)) + " at " + result.step + ": " + result.reason);
+}
+TEST_P(ProbeOffenders, MembersAtDifferentStepsAreBothNamed) {
+  expect_all_ok(run_ranks(GetParam().kind, "one_rank_replays_more_often", GetParam().size));
+}
+
 /// Rank 1 records nothing that its peers wait for: their replays run out of time.
 void require_replay_error(const Job& job, bool same_team) {
   Context context(job, {.timeout = short_timeout});
