@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -195,6 +196,81 @@ TEST(Probe, FindsAnEagerCallThatAReplaySpoils) {
   SpoilsEagerCalls operation(context);
   expect_found(probe_and_use(context, operation), Verdict::wrong_result,
                "eager call between replays", "element 0 is 4294967295, not");
+}
+
+/// Once captured, its eager calls leave a flag that the graph takes for its own.
+class SpoilsReplays final : public CopyOperation {
+ public:
+  explicit SpoilsReplays(Context& context)
+      : CopyOperation(context), done_(context.allocate<std::uint32_t>(1)) {
+    stream_.fill(done_.data(), 0, done_.bytes());
+    stream_.synchronize();
+  }
+  void launch(StreamRef& stream) override {
+    if (stream.capture_status() == CaptureStatus::none) {
+      CopyOperation::launch(stream);
+      if (captured_) stream.fill(done_.data(), 1, done_.bytes());
+      return;
+    }
+    captured_ = true;
+    run_copy_once(context_, stream, output.data(), input.data(), count, done_.data());
+    stream.fill(done_.data(), 0, done_.bytes());
+  }
+
+ private:
+  SymmetricArray<std::uint32_t> done_;
+  bool captured_ = false;
+};
+TEST(Probe, FindsAReplayThatAnEagerCallSpoils) {
+  Context context;
+  SpoilsReplays operation(context);
+  expect_found(probe_and_use(context, operation), Verdict::wrong_result,
+               "replay after an eager call", "element 0 is 4294967295, not");
+}
+
+/// Whoever launches it twice in a row gets nothing the second time.
+class ConsumesItsInput final : public CopyOperation {
+ public:
+  using CopyOperation::CopyOperation;
+  void launch(StreamRef& stream) override {
+    CopyOperation::launch(stream);
+    stream.fill(input.data(), 0, input.bytes());
+  }
+};
+
+template <class Wrapped>
+class WrappedCase final : public OperationCase {
+ public:
+  explicit WrappedCase(Context& context) : wrapped_(context) {}
+  void set_inputs(std::uint64_t seed) override { wrapped_.set_inputs(seed); }
+  void launch(StreamRef& stream) override { wrapped_.launch(stream); }
+  std::string check(std::uint64_t seed) override { return wrapped_.check(seed); }
+  std::size_t bytes() const override { return wrapped_.input.bytes(); }
+
+ private:
+  Wrapped wrapped_;
+};
+
+/// As it would stand in the registry.
+template <class Wrapped>
+Operation registered() {
+  Operation operation;
+  operation.name = "wrapped";
+  operation.prepare = [](Context& context, const Team&, const Arguments&) {
+    return std::make_unique<WrappedCase<Wrapped>>(context);
+  };
+  return operation;
+}
+TEST(Probe, LaunchesRegisteredOperationsTwiceInARow) {
+  Context context;
+  Stream stream = context.make_stream();
+  const ProbeResult right = probe(context, stream, registered<CopyOperation>(), {});
+  EXPECT_EQ(right.verdict, Verdict::capturable) << right.reason;
+  EXPECT_EQ(right.node_count, 2u);
+  ConsumesItsInput launched_once(context);
+  EXPECT_EQ(probe_and_use(context, launched_once).verdict, Verdict::capturable);
+  expect_found(probe(context, stream, registered<ConsumesItsInput>(), {}), Verdict::wrong_result,
+               "eager call", "element 0 is 0, not");
 }
 
 class FailsAtTheReplay final : public CopyOperation {
