@@ -46,6 +46,13 @@ class MailboxNetwork {
       if (to != rank) post(to, {rank, {}, {}, reason});
   }
 
+  /// Returns when something has been sent to `rank`.
+  void await_event(int rank) {
+    Node& node = nodes_[static_cast<std::size_t>(rank)];
+    std::unique_lock lock(node.mutex);
+    node.changed.wait(lock, [&] { return node.was_sent_to; });
+  }
+
   /// Returns when `rank`'s control thread has handled all that was sent to it.
   void drain(int rank) {
     Node& node = nodes_[static_cast<std::size_t>(rank)];
@@ -64,6 +71,7 @@ class MailboxNetwork {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Event> events;
+    bool was_sent_to = false;
     bool busy = false;
     bool stopped = false;
   };
@@ -98,6 +106,7 @@ class MailboxNetwork {
     const std::lock_guard lock(node.mutex);
     if (node.stopped) return false;
     node.events.push_back(std::move(event));
+    node.was_sent_to = true;
     node.changed.notify_all();
     return true;
   }

@@ -423,15 +423,19 @@ TEST(MailboxProtocol, ContributionsThatDoNotFitLeaveTheChannelUsable) {
   });
 }
 
-TEST(MailboxShutDown, EndsAWaitAndAllLaterCalls) {
+TEST(MailboxShutDown, EndsAWaitBeforeItsTimeoutAndAllLaterCalls) {
   Ranks ranks(2);
+  const milliseconds timeout(60'000);
   on_ranks({0, 1}, [&](int rank) {
     if (rank == 1) {
-      ranks.network->drain(1);
+      // Who has sent its part only waits from there on.
+      ranks.network->await_event(1);
       return ranks.mailbox(0).shut_down();
     }
+    const auto start = std::chrono::steady_clock::now();
     const Error error =
-        expect_error(Errc::invalid_argument, [&] { ranks.exchange(0, "barrier", ""); });
+        expect_error(Errc::invalid_argument, [&] { ranks.exchange(0, "barrier", "", timeout); });
+    EXPECT_LT(std::chrono::steady_clock::now() - start, timeout / 2);
     expect_message(error, {"barrier", "the context was destroyed"});
   });
   expect_error(Errc::invalid_argument, [&] { ranks.exchange(0, "barrier", ""); });
