@@ -3,10 +3,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/rendezvous.h"
 #include "runtime/rendezvous_hello.h"
@@ -21,9 +24,9 @@ namespace {
 /// Remembers what the control thread says.
 class Recorder final : public ControlListener {
  public:
-  void on_message(int, Message) override {
+  void on_message(int, Message message) override {
     const std::lock_guard lock(mutex_);
-    ++messages_;
+    sequences_.push_back(message.sequence);
     changed_.notify_all();
   }
   void on_gone(int rank, const std::string& reason) override {
@@ -37,15 +40,17 @@ class Recorder final : public ControlListener {
     changed_.wait_for(lock, std::chrono::seconds(30), [&] { return gone_.contains(rank); });
     return gone_.contains(rank) ? gone_[rank] : "still there";
   }
-  bool wait_for_messages(int count) {
+  /// The sequence numbers of `count` messages, or of those that came.
+  std::vector<std::uint64_t> wait_for_messages(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return messages_ >= count; });
+    changed_.wait_for(lock, std::chrono::seconds(30), [&] { return sequences_.size() >= count; });
+    return sequences_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  int messages_ = 0;
+  std::vector<std::uint64_t> sequences_;
   std::map<int, std::string> gone_;
 };
 
@@ -54,27 +59,58 @@ void write_bytes(const FileDescriptor& socket, std::span<const std::byte> bytes)
             static_cast<ssize_t>(bytes.size()));
 }
 
+Bytes numbered(std::uint64_t sequence) {
+  Message message;
+  message.sequence = sequence;
+  return encode(message);
+}
+
+/// Takes all that has come, and says how many bytes that was and whether the end came behind them.
+std::pair<std::size_t, bool> drain(const FileDescriptor& socket) {
+  std::array<std::byte, 16384> bytes;
+  std::size_t total = 0;
+  ssize_t count = 0;
+  while ((count = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT)) > 0)
+    total += static_cast<std::size_t>(count);
+  return {total, count == 0};
+}
+
 struct Plane {
   Recorder recorder;
   FileDescriptor peer;  ///< the test's end of the link to rank 1
   std::unique_ptr<ControlPlane> plane;
 
-  Plane() {
+  /// `held` has been read from the link before the plane was made.
+  explicit Plane(std::span<const std::byte> held = {}) {
     auto [mine, theirs] = make_socket_pair();
     peer = std::move(theirs);
     std::vector<ControlLink> links(2);
     links[1].socket = std::move(mine);
+    links[1].reader.feed(held);
     plane = make_unix_control_plane(0, std::move(links));
     plane->start(recorder);
   }
 };
 
+using Sequences = std::vector<std::uint64_t>;
+
 TEST(ControlPlaneTest, DeliversMessagesAndTellsOfTheEnd) {
   Plane plane;
-  for (int i = 0; i < 3; ++i) write_bytes(plane.peer, encode(Message{}));
-  EXPECT_TRUE(plane.recorder.wait_for_messages(3));
+  for (const std::uint64_t i : {1u, 2u, 3u}) write_bytes(plane.peer, numbered(i));
+  EXPECT_EQ(plane.recorder.wait_for_messages(3), (Sequences{1, 2, 3}));
   plane.peer.reset();
   EXPECT_EQ(plane.recorder.wait_for_gone(1), "its connection closed");
+}
+
+TEST(ControlPlaneTest, DeliversWhatALinkAlreadyHoldsWithoutWaitingForMore) {
+  Bytes held = numbered(1);
+  const Bytes second = numbered(2);
+  const auto half = second.begin() + static_cast<std::ptrdiff_t>(second.size() / 2);
+  held.insert(held.end(), second.begin(), half);
+  Plane plane(held);
+  EXPECT_EQ(plane.recorder.wait_for_messages(1), (Sequences{1}));
+  write_bytes(plane.peer, {half, second.end()});
+  EXPECT_EQ(plane.recorder.wait_for_messages(2), (Sequences{1, 2}));
 }
 
 TEST(ControlPlaneTest, GarbageClosesTheLinkWithAReason) {
@@ -97,6 +133,20 @@ TEST(ControlPlaneTest, APeerThatDoesNotReadEndsASendInTime) {
   Message message;
   message.payload.resize(max_payload_bytes);
   EXPECT_FALSE(plane.plane->send(1, message, Deadline(std::chrono::milliseconds(50))));
+}
+
+TEST(ControlPlaneTest, ATornSendEndsTheLinkOnBothSides) {
+  Plane plane;
+  Message message;
+  message.payload.resize(max_payload_bytes);
+  EXPECT_FALSE(plane.plane->send(1, message, Deadline(std::chrono::milliseconds(0))));
+  const auto [bytes, at_end] = drain(plane.peer);
+  EXPECT_GT(bytes, 0u);
+  EXPECT_LT(bytes, max_payload_bytes);
+  EXPECT_TRUE(at_end) << "the peer sees that the rest will never come";
+  EXPECT_FALSE(plane.plane->send(1, Message{}, Deadline(std::chrono::seconds(30))))
+      << "what comes now would be read as the rest";
+  EXPECT_EQ(plane.recorder.wait_for_gone(1), "its connection closed");
 }
 
 /// Waits for the leader's socket and connects.
