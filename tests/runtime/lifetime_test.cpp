@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "support/memory.h"
 #include "support/ranks.h"
@@ -103,6 +106,30 @@ TEST(Lifetime, StreamsWithQueuedWorkOutliveTheirContext) {
   for (int i = 0; i < 1000 && *done < 100; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(*done, 100);
+}
+
+IR_SCENARIO(work_on_a_heap_that_is_gone) {
+  // On the heap, and not opened where the test fails: the work would end the process first.
+  const auto gate = std::make_shared<std::promise<void>>();
+  std::optional<Context> context(std::in_place, job);
+  Stream stream = context->make_stream();
+  auto array = context->allocate<int>(1000);
+  stream.call([gate] { gate->get_future().wait(); });
+  stream.fill(array.data(), 1, array.bytes());
+  const std::size_t mapped = segment_mappings();
+  array = {};
+  context.reset();
+  require(segment_mappings() == mapped, "a segment stays mapped while a stream works on it");
+  gate->set_value();
+  stream.synchronize();
+  {
+    const Context next(job);
+  }
+  require(segment_mappings() == 0, "it goes with the next context");
+}
+
+TEST(Lifetime, SegmentsOutliveTheirContextUntilTheWorkOnThemIsDone) {
+  expect_all_ok(run_ranks(RankKind::processes, "work_on_a_heap_that_is_gone", 1));
 }
 
 }  // namespace
