@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,13 @@ void Command::send_signal(int signal) const {
   ::kill(process_, signal);
 }
 
+void Command::stop() const {
+  send_signal(SIGSTOP);
+  int status = 0;
+  if (::waitpid(process_, &status, WUNTRACED) != process_ || !WIFSTOPPED(status))
+    throw std::runtime_error("the command ended instead of stopping");
+}
+
 void Command::write_input(const std::string& text) const {
   if (::write(input_.number(), text.data(), text.size()) != std::ssize(text))
     throw_system_error("cannot write the command's input");
@@ -150,6 +158,12 @@ std::vector<std::string> sorted_lines(const std::string& text) {
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   std::ranges::sort(lines);
   return lines;
+}
+
+bool ends(pid_t process) {
+  const Descriptor descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (!descriptor.is_open()) throw_system_error("cannot watch a process");
+  return is_readable(descriptor.number());
 }
 
 Lifeline::Lifeline() : pipe_(make_pipe()) {

@@ -33,6 +33,8 @@ class Command {
   ~Command();
 
   void send_signal(int signal) const;
+  /// Stops it as Ctrl-Z does, and returns when it has stopped; SIGCONT lets it go on.
+  void stop() const;
   /// Writes to its standard input.
   void write_input(const std::string& text) const;
   /// The next line of its standard output, without the newline.
@@ -63,6 +65,9 @@ std::vector<std::string> run_script(int ranks, const std::string& script,
 
 /// The lines of `text`, sorted: what ranks print comes in any order.
 std::vector<std::string> sorted_lines(const std::string& text);
+
+/// Whether the process, which need not be this one's child, ends before the test's patience does.
+bool ends(pid_t process);
 
 /// A pipe that every process started during its life inherits, to see when all of them are gone.
 class Lifeline {

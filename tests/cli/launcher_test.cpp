@@ -121,6 +121,27 @@ TEST(Launcher, SaysThatARankFailedBehindAllThatTheRankSaid) {
   EXPECT_EQ(result.error, expected + "iridium run: rank 0 exited with status 3\n");
 }
 
+TEST(Launcher, TakesAllThatRanksWroteWhileItWasStopped) {
+  for (const auto& [status, verdict] :
+       {std::pair(0, ""), std::pair(3, "iridium run: rank 0 exited with status 3\n")}) {
+    Command command(run_script(
+        1, "echo $$; read line; yes x | head -c 60000 >&2; exit " + std::to_string(status)));
+    const pid_t rank = std::stoi(command.read_line().substr(4));
+    command.stop();
+    command.write_input("go\n");
+    ASSERT_TRUE(ends(rank)) << "what it writes fits its pipe";
+    command.send_signal(SIGCONT);
+    const CommandResult result = command.wait();
+    EXPECT_EQ(result.status, status);
+    std::string expected;
+    for (int i = 0; i < 30000; ++i) expected += "[0] x\n";
+    expected += verdict;
+    // Not compared by EXPECT_EQ, which would look for the smallest difference of so many lines.
+    EXPECT_EQ(result.error.size(), expected.size());
+    EXPECT_TRUE(result.error == expected);
+  }
+}
+
 TEST(Launcher, ReturnsTheSignalOfARankThatIsKilled) {
   const CommandResult result =
       run_command(run_script(3, "[ $IRIDIUM_RANK = 2 ] && kill -9 $$; exec sleep 1000"));
@@ -229,6 +250,28 @@ TEST(Launcher, KillsRanksThatIgnoreAnInterrupt) {
   EXPECT_EQ(result.status, 130);
   EXPECT_EQ(result.error, "iridium run: ranks 0, 1 did not end within 0.3 s; killing them\n");
   EXPECT_TRUE(lifeline.is_cut());
+}
+
+TEST(Launcher, GivesNoNewGraceWhenItIsInterruptedAgain) {
+  const CommandResult result = run_command(
+      run_script(1, "trap '' INT; while sleep 0.02; do kill -INT $PPID; done", {"--grace", "0.5"}));
+  EXPECT_EQ(result.status, 130);
+  EXPECT_EQ(result.error, "iridium run: rank 0 did not end within 0.5 s; killing it\n");
+}
+
+TEST(Launcher, ReturnsTheStatusOfTheRankThatFailedBeforeTheInterrupt) {
+  Command command(run_script(2,
+                             "if [ $IRIDIUM_RANK = 0 ]; then read line; exit 7; fi\n"
+                             "trap 'echo asked' TERM; trap 'exit 5' INT; echo ready\n"
+                             "while :; do sleep 1000 & wait; done",
+                             {"--grace", "30"}));
+  EXPECT_EQ(command.read_line(), "[1] ready");
+  command.write_input("fail\n");
+  EXPECT_EQ(command.read_line(), "[1] asked");
+  command.send_signal(SIGINT);
+  const CommandResult result = command.wait();
+  EXPECT_EQ(result.status, 7);
+  EXPECT_EQ(result.error, "iridium run: rank 0 exited with status 7; ending the other ranks\n");
 }
 
 TEST(Launcher, LeavesIgnoredSignalsIgnored) {
