@@ -100,10 +100,11 @@ class CheckedRank {
   }
 };
 
-RemoteWork<float> remote_work(const CheckedRank& rank, RemoteCall call, std::size_t count) {
+template <class T = float>
+RemoteWork<T> remote_work(const CheckedRank& rank, RemoteCall call, std::size_t count) {
   return {.call = call,
-          .to = rank.data.data() + CheckedRank::loaded,
-          .from = rank.data.data(),
+          .to = reinterpret_cast<T*>(rank.data.data() + CheckedRank::loaded),
+          .from = reinterpret_cast<T*>(rank.data.data()),
           .target = 0,
           .source = 2,
           .count = count};
@@ -125,8 +126,9 @@ constexpr RemoteCall all_calls[] = {
     RemoteCall::load, RemoteCall::store, RemoteCall::load_tiles, RemoteCall::store_tiles,
     RemoteCall::copy, RemoteCall::put,   RemoteCall::get};
 
+template <class T>
 void add_remote(std::vector<BadAccess>& all, const CheckedRank& rank, const std::string& what,
-                const RemoteWork<float>& work, std::vector<std::string> words) {
+                const RemoteWork<T>& work, std::vector<std::string> words) {
   all.push_back({what + ", call " + std::to_string(static_cast<int>(work.call)),
                  [&rank, work](StreamRef& stream, const Lane& lane) {
                    run_remote(rank.context, stream, lane, work);
@@ -134,10 +136,27 @@ void add_remote(std::vector<BadAccess>& all, const CheckedRank& rank, const std:
                  std::move(words), is_load(work.call)});
 }
 
+template <class T>
+void add_outside(std::vector<BadAccess>& all, const CheckedRank& rank, RemoteCall call,
+                 const std::string& what, T* address, std::size_t count) {
+  const std::vector<std::string> words = {
+      std::to_string(count * sizeof(T)) + " bytes at " + hex(address), rank.segment_range()};
+  auto work = remote_work<T>(rank, call, count);
+  if (writes_peer(call)) {
+    work.to = address;
+    add_remote(all, rank, "to " + what, work, words);
+  }
+  work = remote_work<T>(rank, call, count);
+  if (reads_peer(call)) {
+    work.from = address;
+    add_remote(all, rank, "from " + what, work, words);
+  }
+}
+
 /// Before, after and across the ends of the segment, and elsewhere.
 std::vector<BadAccess> outside_the_segment(const CheckedRank& rank) {
   std::vector<BadAccess> all;
-  auto* const bytes = reinterpret_cast<std::byte*>(rank.segment_end());
+  auto* const end = reinterpret_cast<std::uint8_t*>(rank.segment_end());
   for (const RemoteCall call : all_calls) {
     const bool single = call == RemoteCall::load || call == RemoteCall::store;
     const std::size_t count = single ? 1 : 4;
@@ -145,24 +164,11 @@ std::vector<BadAccess> outside_the_segment(const CheckedRank& rank) {
         {"before the segment", rank.segment_begin() - 4},
         {"after the segment", rank.segment_end()},
         {"far after the segment", rank.segment_end() + (std::size_t{1} << 40)},
-        {"across the end", reinterpret_cast<float*>(bytes - (single ? 2 : 8))},
+        {"across the end", reinterpret_cast<float*>(end - (single ? 2 : 8))},
         {"across the beginning", rank.segment_begin() - (single ? 1 : 2)},
         {"at nothing", nullptr}};
-    for (const auto& [what, address] : places) {
-      const std::vector<std::string> words = {
-          std::to_string(count * sizeof(float)) + " bytes at " + hex(address),
-          rank.segment_range()};
-      RemoteWork<float> work = remote_work(rank, call, count);
-      if (writes_peer(call)) {
-        work.to = address;
-        add_remote(all, rank, "to " + what, work, words);
-      }
-      work = remote_work(rank, call, count);
-      if (reads_peer(call)) {
-        work.from = address;
-        add_remote(all, rank, "from " + what, work, words);
-      }
-    }
+    for (const auto& [what, address] : places) add_outside(all, rank, call, what, address, count);
+    add_outside(all, rank, call, "one byte beyond the end", end + 1 - count, count);
   }
   // Into the segment, but beyond its end.
   RemoteWork<float> work = remote_work(rank, RemoteCall::put, std::size_t{1} << 40);
