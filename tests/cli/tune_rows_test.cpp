@@ -100,6 +100,17 @@ TEST(TuneRows, LeaveUnsteadyTimesAndSaySo) {
             "all_reduce plain NVIDIA_H200 * * two_shot 64 1 0\n");
 }
 
+TEST(TuneRows, CallTimesThatTouchUnsteady) {
+  BenchFigure before = figure(4 * kib, "packet", 10);
+  before.p10_us = 8;
+  BenchFigure other = figure(4 * kib, "one_shot", 7);
+  other.p90_us = 7.75;
+  EXPECT_EQ(rows_from({before, other}), "all_reduce plain NVIDIA_H200 * * one_shot 64 1 0\n");
+  other.p90_us = 8;
+  EXPECT_EQ(rows_from({before, other}), "all_reduce plain NVIDIA_H200 * * packet 64 1 0\n");
+  EXPECT_TRUE(decide({before, other}, gpu, current()).cases.at(0).is_unsteady);
+}
+
 TEST(TuneRows, MergeNeighbouringSizesAndEndInTheirMiddle) {
   EXPECT_EQ(rows_from({figure(4 * kib, "packet", 1), figure(16 * kib, "packet", 2),
                        figure(mib, "two_shot", 9), figure(mib, "one_shot", 5),
