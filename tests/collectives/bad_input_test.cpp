@@ -297,6 +297,47 @@ IR_SCENARIO(empty_calls) {
   require(Memory(context).read(calls) == before, "nothing was launched");
 }
 
+/// Arrays of which one begins where the other ends, either way round.
+IR_SCENARIO(adjacent_arrays) {
+  Context context(job);
+  const Team team = context.world();
+  Stream stream = context.make_stream();
+  Memory memory(context);
+  const SymmetricArray<float> array = context.allocate<float>(4 * count);
+  using Collective = std::function<void(float* out, float* in)>;
+  // `first` and `second`: what the halves of the output hold.
+  const auto require_accepted = [&](std::size_t in_count, std::size_t out_count, float first,
+                                    float second, const Collective& launch) {
+    for (const bool in_first : {true, false}) {
+      float* const in = array.data() + (in_first ? 0 : out_count);
+      float* const out = array.data() + (in_first ? in_count : 0);
+      memory.write(array, std::vector<float>(4 * count, static_cast<float>(job.rank + 1)));
+      launch(out, in);
+      stream.synchronize();
+      team.check();
+      const std::vector<float> found = memory.read(array);
+      for (std::size_t i = 0; i < out_count; ++i)
+        require(found[static_cast<std::size_t>(out - array.data()) + i] ==
+                    (i < out_count / 2 ? first : second),
+                fmt::format("element {} of {} elements behind {}", i, out_count, in_count));
+      for (std::size_t i = 0; i < in_count; ++i)
+        require(found[static_cast<std::size_t>(in - array.data()) + i] ==
+                    static_cast<float>(job.rank + 1),
+                "inputs stay as they are");
+    }
+  };
+  require_accepted(count, count, 3, 3,
+                   [&](float* out, float* in) { all_reduce(stream, team, out, in, count); });
+  require_accepted(2 * count, count, 3, 3,
+                   [&](float* out, float* in) { reduce_scatter(stream, team, out, in, count); });
+  require_accepted(count, 2 * count, 1, 2,
+                   [&](float* out, float* in) { all_gather(stream, team, out, in, count); });
+  require_accepted(2 * count, 2 * count, 1, 2,
+                   [&](float* out, float* in) { all_to_all(stream, team, out, in, count); });
+  require_accepted(count, count, 2, 2,
+                   [&](float* out, float* in) { broadcast(stream, team, out, in, count, 1); });
+}
+
 class BadInput : public testing::TestWithParam<Ranks> {};
 INSTANTIATE_TEST_SUITE_P(, BadInput, testing::ValuesIn(both_kinds(2)),
                          [](const auto& test) { return name(test.param); });
@@ -312,6 +353,10 @@ TEST_P(BadInput, ForALaneWithoutRoomIsRefused) {
 }
 TEST_P(BadInput, IsFineWhereNothingIsToDo) {
   expect_all_ok(run_ranks(GetParam().kind, "empty_calls", 2));
+}
+
+TEST_P(BadInput, IsNotWhatOnlyTouches) {
+  expect_all_ok(run_ranks(GetParam().kind, "adjacent_arrays", 2));
 }
 
 template <class Parse>

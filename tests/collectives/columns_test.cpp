@@ -288,8 +288,9 @@ IR_SCENARIO(refused_columns) {
   refused({"9999 blocks"}, {out, 4, 6, 6}, {in, 4, 3, 3}, {.blocks = 9999});
   refused({"a tile of 3"}, {out, 4, 6, 6}, {in, 4, 3, 3}, {.tile = 3});
 
-  // Matrices that only lie between each other's rows are none of that.
+  // Matrices that only lie between each other's rows are none of that, though they touch.
   all_gather_columns(stream, team, Matrix<float>{out, 4, 6, 16}, {out + 6, 4, 3, 16});
+  all_gather_columns(stream, team, Matrix<float>{out + 3, 4, 6, 16}, {out, 4, 3, 16});
   const auto scatter = [&](const SymmetricMatrix<float>& to, const SymmetricMatrix<float>& from) {
     reduce_scatter_columns(stream, team, to, from);
   };
