@@ -3,6 +3,7 @@
 #include <array>
 #include <future>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -120,6 +121,26 @@ TEST(HostCapture, CannotEndWithoutABegin) {
   stream->begin_capture();
   stream->end_capture();
   expect_error(Errc::invalid_argument, [&] { stream->end_capture(); });
+}
+
+TEST(HostCapture, IsEndedByTheThreadThatBeganIt) {
+  const OwnedStream stream;
+  stream->begin_capture();
+  stream->call([] {});
+  std::thread([&] {
+    const Error error = expect_error(Errc::invalid_argument, [&] { stream->end_capture(); });
+    EXPECT_NE(std::string(error.what()).find("begun by another thread"), std::string::npos)
+        << error.what();
+  }).join();
+  EXPECT_EQ(stream->capture_status(), CaptureStatus::active);
+  stream->call([] {});
+  EXPECT_EQ(stream->end_capture()->node_count(), 2u) << "the capture went on";
+
+  // Whoever begins the next one ends that.
+  std::thread([&] {
+    stream->begin_capture();
+    EXPECT_EQ(stream->end_capture()->node_count(), 0u);
+  }).join();
 }
 
 TEST(HostCapture, OutlivesCallsItCannotHold) {
