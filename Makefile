@@ -67,7 +67,7 @@ test-sanitizers: ## run the tests under AddressSanitizer, UBSan and ThreadSaniti
 
 hip-check: ## compile every kernel for AMD GPUs; runs none
 	@$(SETUP) hip
-	@tools/hip_check.sh
+	@tools/timed.sh "compiling for AMD GPUs" tools/hip_check.sh
 
 gpu-check: ## run every test that has a GPU form, 1 to 8 ranks on one GPU; needs no network
 	@tools/gpu_check.sh sample
