@@ -278,6 +278,35 @@ TEST_F(SplitBlocksAsk, ForTheWordOfOneThread) {
   }
 }
 
+/// Asks `any` again and again, with and without a word; in some rounds one thread says true. Counts
+/// wrong answers.
+struct AnyInRounds {
+  std::atomic<int>* wrong;
+
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    // True and false in every order of three.
+    constexpr unsigned answers = 0b0001011100u;
+    for (int round = 0; round < 40; ++round) {
+      const bool expected = (answers >> round % 10 & 1) != 0;
+      const bool mine = expected && block.thread() == round % split_threads;
+      std::uint64_t word = 0;
+      const bool heard = round % 3 == 0 ? block.any(mine, word) : block.any(mine);
+      if (heard != expected) *wrong += 1;
+      if (round % 7 == 0) block.sync();
+    }
+  }
+};
+
+TEST_F(SplitBlocksAsk, AnewInEveryRound) {
+  for (const Schedule& schedule : schedules()) {
+    SCOPED_TRACE(name(schedule));
+    BlockScheduler scheduler(schedule);
+    std::atomic<int> wrong = 0;
+    run(scheduler, AnyInRounds{&wrong}, 2);
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
 TEST(WholeBlocks, HearThemselves) {
   BlockScheduler scheduler({});
   Numbers heard = numbers(1 << split_threads);

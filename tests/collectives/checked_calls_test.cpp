@@ -81,6 +81,15 @@ std::vector<Difference> differences() {
          reduce_scatter(scene.stream, scene.team, scene.out.data(), scene.in.data(), count / 3);
        },
        {"the operation is", "all_reduce", "reduce_scatter"}},
+      // The first ten letters are the same.
+      {[](Scene& scene) {
+         all_gather(scene.stream, scene.team, scene.out.data(), scene.in.data(), count / 3);
+       },
+       [](Scene& scene) {
+         all_gather_columns(scene.stream, scene.team, Matrix<float>{scene.out.data(), 5, 30, 30},
+                            {scene.in.data(), 5, 10, 10});
+       },
+       {"the operation is", "all_gather_columns"}},
       {[](Scene& scene) {
          broadcast(scene.stream, scene.team, scene.out.data(), scene.in.data(), count, 0);
        },

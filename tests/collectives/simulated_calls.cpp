@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "collectives/all_gather/kernels.h"
 #include "collectives/all_reduce/atomic.h"
@@ -51,6 +52,19 @@ GivenParts ragged_parts(const SimulatedCall& call, int members, int place) {
   }
   return parts;
 }
+
+/// Takes a call's output as soon as it may, and leaves poison there.
+struct TakeOutput {
+  Word* out;
+  Word* taken;
+  std::uint32_t count;
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    for (auto i = static_cast<std::uint32_t>(block.thread()); i < count;
+         i += static_cast<std::uint32_t>(block.thread_count()))
+      taken[i] = std::exchange(out[i], poison);
+  }
+};
 
 bool has_part_per_member(Form form, bool output) {
   switch (form) {
@@ -181,7 +195,8 @@ SimulatedSequence::SimulatedSequence(const SequenceLimits& limits, std::uint64_t
     call.root = static_cast<int>(draw(static_cast<std::size_t>(limits.ranks)));
     call.in = elements_;
     call.out = call.in + length(call, ranks_, false) + draw(2);
-    elements_ = call.out + length(call, ranks_, true) + draw(2);
+    call.taken = call.out + length(call, ranks_, true) + draw(2);
+    elements_ = call.taken + length(call, ranks_, true);
     calls_.push_back(call);
   }
 }
@@ -200,6 +215,8 @@ void SimulatedSequence::launch(Simulation& simulation) const {
       else
         with_moving_kernel(call, lane, data + call.in, data + call.out, launch);
       simulation.launch(rank, 1, WriteInput{data, call.in, inputs, 0, rank});
+      simulation.launch(rank, 1,
+                        TakeOutput{data + call.out, data + call.taken, length(call, ranks_, true)});
     }
   }
 }
@@ -232,7 +249,12 @@ std::string SimulatedSequence::compare(const Simulation& simulation) const {
                          static_cast<int>(fault->kind), fault->step, simulation.turns());
     for (const SimulatedCall& call : calls_)
       for (std::uint32_t i = 0; i < length(call, ranks_, true); ++i) {
-        const Word found = simulation.data(rank)[call.out + i];
+        const Word late = simulation.data(rank)[call.out + i];
+        if (late != poison)
+          return fmt::format(
+              "rank {}, form {} ({} blocks): {:#x} was written to output {} behind the call", rank,
+              static_cast<int>(call.form), call.blocks, late, i);
+        const Word found = simulation.data(rank)[call.taken + i];
         if (found != expected(call, rank, i))
           return fmt::format(
               "rank {}, form {} ({} blocks, {} elements in rounds of {}): output {} is {:#x}; "

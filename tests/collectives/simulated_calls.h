@@ -45,6 +45,7 @@ struct SimulatedCall {
   int root;
   std::uint32_t in;  ///< where in the rank's data
   std::uint32_t out;
+  std::uint32_t taken;  ///< where the rank keeps what was there right behind the call
 };
 
 /// What member `place` has at `index` of its data.
@@ -81,7 +82,7 @@ struct SequenceLimits {
 };
 
 /// Calls on one lane, their inputs and their outputs. Areas of calls do not overlap. Every rank
-/// writes a call's input right before it, and overwrites it right behind it.
+/// writes a call's input right before it, overwrites it right behind it, and takes the output away.
 class SimulatedSequence {
  public:
   SimulatedSequence(const SequenceLimits& limits, std::uint64_t seed);

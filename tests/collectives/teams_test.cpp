@@ -1,7 +1,10 @@
 // Random sequences of calls on teams of every kind, eager and replayed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "collectives/sequences.h"
 #include "support/memory.h"
@@ -90,6 +93,39 @@ TEST_P(Teams, InAnyOrderAreRight) {
 }
 TEST_P(Teams, ThatOverlapWorkAtOnce) {
   expect_all_ok(run_ranks(GetParam().kind, "teams_at_once", 4));
+}
+
+IR_SCENARIO(teams_one_after_another) {
+  Context context(job);
+  const int late = job.size - 1;
+  constexpr std::size_t count = 40;
+  const SymmetricArray<std::int32_t> in = context.allocate<std::int32_t>(count);
+  const SymmetricArray<std::int32_t> out = context.allocate<std::int32_t>(count);
+  Memory memory(context);
+  const LaneState* first_lane = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    const Team team = context.make_team(context.world().ranks(), narrow_lane);
+    const LaneState* const lane = team.lane().state();
+    if (round == 0) first_lane = lane;
+    require(lane == first_lane, "the team's lane lies where the one before it lay");
+    memory.write(in, std::vector<std::int32_t>(count, 1 + round + 10 * job.rank));
+    context.barrier();
+    // By now the others would have taken what the late one sent in the round before.
+    if (job.rank == late) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    Stream stream = context.make_stream();
+    // Packets of both parities.
+    for (int call = 0; call < 2; ++call) {
+      all_reduce(stream, team, out.data(), in.data(), count,
+                 {.algorithm = AllReduceAlgorithm::packet});
+      stream.synchronize();
+      const std::int32_t sum = job.size * (1 + round) + 5 * job.size * (job.size - 1);
+      require(memory.read(out) == std::vector<std::int32_t>(count, sum),
+              fmt::format("round {}, call {}", round, call));
+    }
+  }
+}
+TEST_P(Teams, InMemoryOfEarlierOnesHearNothingOfThem) {
+  expect_all_ok(run_ranks(GetParam().kind, "teams_one_after_another", 3));
 }
 
 /// Makes a lane look as if it had been used for long.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string>
 
 #include "device/flawed.h"
 #include "device/pass_tiles.h"
@@ -128,8 +130,11 @@ TEST_F(SchedulerControl, ASignalWithoutItsBlockBarrierIsFoundInSplitMode) {
 
 /// A call that tells which step it was.
 struct TellStep {
+  static constexpr int max_blocks = 4;
+
   Lane lane;
   std::uint32_t* step;  ///< gets it, plus 1
+  std::uint32_t* here;  ///< each block's gets 1 at the start; one more when a barrier let it by
   int form;             ///< 0: with an entry barrier, 1: without, 2: only that if it has one block
 
   IR_DEVICE void operator()(BlockOf<64> block) const {
@@ -138,45 +143,96 @@ struct TellStep {
       if (call.meet() && block.thread() == block.clerk()) *step = call.step() + 1;
       return;
     }
+    if (block.is_leader()) here[block.index()] = 1;
     if (form == 0 ? !call.enter() : !call.begin()) return;
     if (block.index() == 0 && block.is_leader()) *step = call.step() + 1;
-    call.leave();
+    if (form == 0) expect_all_here(block);
+    if (call.leave()) expect_all_here(block);
+  }
+
+ private:
+  IR_DEVICE void expect_all_here(BlockOf<64> block) const {
+    if (!block.is_leader()) return;
+    for (int place = 0; place < lane.peers().size(); ++place)
+      if (lane.peers().at(here, place)[block.index()] != 1) here[max_blocks] = 1;
   }
 };
 
-TEST(LaneBusy, TwoCallsAtOnceAreFound) {
+/// Two calls that may overlap, each with the same grid on every rank.
+struct TwoCalls {
+  std::array<int, 2> blocks;
+  std::array<int, 2> forms;
+
+  explicit TwoCalls(std::uint64_t seed) {
+    for (std::size_t call = 0; call < 2; ++call) {
+      blocks[call] = 1 + static_cast<int>(seed >> call) % TellStep::max_blocks;
+      forms[call] = static_cast<int>((seed >> (2 + 3 * call)) % 3);
+    }
+  }
+  /// How many barriers the blocks with this index join.
+  std::uint64_t barriers(int block) const {
+    std::uint64_t barriers = 0;
+    for (std::size_t call = 0; call < 2; ++call)
+      if (block < blocks[call]) barriers += forms[call] == 0 ? 2 : 1;
+    return barriers;
+  }
+};
+
+void expect_overlaps_to_be_found(bool split) {
   const std::uint64_t seeds = under_thread_sanitizer ? 50 : 2000;
   std::uint64_t found = 0;
+  std::uint64_t in_order = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
     SimulationOptions options;
     options.seed = seed;
+    options.split = split;
     options.timeout_turns = 50'000;
     Simulation simulation(options);
+    const TwoCalls calls(seed);
     for (const int rank : {0, 1})
-      for (int call = 0; call < 2; ++call)
-        simulation.launch(rank, 1 + static_cast<int>(seed >> call) % 4,
+      for (const int call : {0, 1}) {
+        const auto i = static_cast<std::size_t>(call);
+        simulation.launch(rank, calls.blocks[i],
                           TellStep{simulation.lane(rank), simulation.data(rank) + call,
-                                   static_cast<int>((seed >> (2 + 3 * call)) % 3)},
+                                   simulation.data(rank) + 8 + 8 * call, calls.forms[i]},
                           call);
+      }
     simulation.run();
     const bool failed = simulation.lane(0).state()->abort != lane_is_well;
     found += failed;
     for (const int rank : {0, 1}) {
-      const LaneState& state = *simulation.lane(rank).state();
-      ASSERT_EQ(state.abort != lane_is_well, failed) << "seed " << seed;
+      const Lane lane = simulation.lane(rank);
+      const LaneState& state = *lane.state();
+      ASSERT_EQ(state.abort != lane_is_well, failed);
       if (failed) {
-        ASSERT_EQ(state.fault.kind, FaultKind::lane_busy) << "seed " << seed;
+        ASSERT_EQ(state.fault.kind, FaultKind::lane_busy);
         continue;
       }
       // By chance one came after the other, and nothing was mixed up.
       const std::uint32_t* steps = simulation.data(rank);
-      ASSERT_EQ(std::minmax(steps[0], steps[1]), std::minmax(1u, 2u)) << "seed " << seed;
-      ASSERT_EQ(state.calls, std::uint64_t{2} << 32) << "seed " << seed;
-      ASSERT_EQ(state.leavers, 0u) << "seed " << seed;
+      const std::uint32_t* others = simulation.data(1 - rank);
+      ASSERT_EQ(std::minmax(steps[0], steps[1]), std::minmax(1u, 2u));
+      ASSERT_EQ(state.calls, std::uint64_t{2} << 32);
+      ASSERT_EQ(state.leavers, 0u);
+      for (int block = 0; block < lane.max_blocks(); ++block)
+        ASSERT_EQ(lane.block(block).counter, calls.barriers(block)) << "block " << block;
+      // Else one rank's first call has met the other's second.
+      if (steps[0] != others[0]) continue;
+      in_order += rank == 0 ? 1 : 0;
+      for (const int call : {0, 1}) ASSERT_EQ(steps[8 + 8 * call + TellStep::max_blocks], 0u);
     }
   }
   EXPECT_GT(found, seeds / 2);
   EXPECT_LT(found, seeds) << "the schedules never let one call end before the other";
+  EXPECT_GT(in_order, 0u);
+}
+
+TEST(LaneBusy, TwoCallsAtOnceAreFound) {
+  expect_overlaps_to_be_found(false);
+}
+TEST(LaneBusy, TwoCallsAtOnceAreFoundInSplitMode) {
+  expect_overlaps_to_be_found(true);
 }
 
 /// Only ThreadSanitizer can see these: x86 orders what the language does not.

@@ -123,6 +123,55 @@ TEST(SimulatedFaults, ABarrierCallHasOneBlock) {
   EXPECT_EQ(simulation.fault(0)->expected, 1u);
 }
 
+TEST(SimulatedFaults, TheHostFindsTheWholeRecord) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Simulation simulation(with_ranks(2, seed));
+    for (const int rank : {0, 1}) simulation.launch(rank, 2, OnlyMeet{simulation.lane(rank)});
+    simulation.run();
+    expect_same_record(simulation, 2);
+    const FaultRecord found = *simulation.fault(0);
+    EXPECT_EQ(found.kind, FaultKind::grid_too_large) << "seed " << seed;
+    EXPECT_EQ(std::memcmp(&found, &simulation.lane(0).state()->fault, sizeof found), 0)
+        << "seed " << seed;
+  }
+}
+
+/// Lets others run for so many turns.
+struct Dawdle {
+  int turns;
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    for (int i = 0; i < turns; ++i) block.pause(false);
+  }
+};
+
+TEST(SimulatedFaults, AFaultEndsTheWaitsOfOtherMembersWithoutTheirHosts) {
+  SimulationOptions options = with_ranks(3);
+  options.timeout_turns = 30'000'000;
+  Simulation simulation(options);
+  for (const int rank : {0, 2}) simulation.launch(rank, 2, Meet{simulation.lane(rank)});
+  // By then the others have been waiting for long.
+  simulation.launch(1, 1, Dawdle{5000});
+  simulation.launch(1, 2, OnlyMeet{simulation.lane(1)});
+  simulation.run();
+  EXPECT_GT(simulation.turns(), 5000u);
+  EXPECT_LT(simulation.turns(), 100'000u) << "waits went on behind the fault";
+  expect_same_record(simulation, 3);
+  EXPECT_EQ(simulation.fault(0)->kind, FaultKind::grid_too_large);
+  EXPECT_EQ(simulation.fault(0)->reporter, 1u);
+}
+
+TEST(SimulatedFaults, OnlyMembersThatHaveLeftAreNamedWhereOthersAreLate) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Simulation simulation(with_ranks(4, seed));
+    simulation.leave(3);
+    for (const int rank : {0, 1}) simulation.launch(rank, 1, Meet{simulation.lane(rank)});
+    simulation.run();
+    ASSERT_TRUE(simulation.fault(0).has_value());
+    EXPECT_EQ(simulation.fault(0)->kind, FaultKind::peer_left);
+    EXPECT_EQ(simulation.fault(0)->missing, 0b1000u);
+  }
+}
+
 TEST(SimulatedFaults, TheHostEndsWaits) {
   Simulation simulation(with_ranks(2));
   simulation.abort(0);
@@ -156,6 +205,48 @@ TEST(SimulatedFaults, AMissingPacketNamesItsSender) {
   simulation.run();
   ASSERT_TRUE(simulation.fault(0).has_value());
   EXPECT_EQ(simulation.fault(0)->missing, 0b010u);
+}
+
+/// Receives the packet of member 1 in slot 0.
+struct ReceiveOne {
+  Lane lane;
+  bool in_a_batch;
+  std::uint32_t* data;  ///< gets the packet's
+
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    Packet packets[2] = {};
+    const bool received = in_a_batch ? receive_packets<2>(call, 0, 0, packets)
+                                     : receive_packet(call, 1, 0, packets[1]);
+    if (!received) return explain_packet(call, 0);
+    for (const int i : {0, 1}) data[i] = packets[1].data[i];
+    call.finish();
+  }
+};
+
+TEST(SimulatedFaults, HalfAPacketIsNotAccepted) {
+  SimulationOptions options = with_ranks(2);
+  options.first_step = 6;
+  for (const bool in_a_batch : {false, true})
+    for (const unsigned halves : {0b00u, 0b01u, 0b10u, 0b11u}) {
+      SCOPED_TRACE("halves " + std::to_string(halves) + (in_a_batch ? ", in a batch" : ""));
+      Simulation simulation(options);
+      target::Pair& packet = *simulation.lane(0).packets(0, 1);
+      constexpr std::uint64_t tag = std::uint64_t{6} << 32;
+      if ((halves & 0b01) != 0) packet.first = tag | 7;
+      if ((halves & 0b10) != 0) packet.second = tag | 8;
+      std::uint32_t* const data = simulation.data(0);
+      simulation.launch(0, 1, ReceiveOne{simulation.lane(0), in_a_batch, data});
+      simulation.run();
+      const bool is_whole = halves == 0b11;
+      EXPECT_EQ(data[0], is_whole ? 7u : 0u);
+      EXPECT_EQ(data[1], is_whole ? 8u : 0u);
+      ASSERT_EQ(simulation.fault(0).has_value(), !is_whole);
+      if (is_whole) continue;
+      EXPECT_EQ(simulation.fault(0)->kind, FaultKind::timeout);
+      EXPECT_EQ(simulation.fault(0)->missing, 0b10u);
+    }
 }
 
 /// Breaks the rule that a block's threads do the same.

@@ -78,10 +78,14 @@ TEST(StreamOfContext, RefusesBadArguments) {
   std::byte bytes[16] = {};
   expect_error(Errc::invalid_argument, [&] { stream.copy(nullptr, bytes, 1); });
   expect_error(Errc::invalid_argument, [&] { stream.copy(bytes, nullptr, 1); });
-  expect_error(Errc::invalid_argument, [&] { stream.copy(bytes, bytes + 4, 8); });
+  expect_error(Errc::invalid_argument, [&] { stream.copy(bytes, bytes + 7, 8); });
+  expect_error(Errc::invalid_argument, [&] { stream.copy(bytes + 7, bytes, 8); });
   expect_error(Errc::invalid_argument, [&] { stream.fill(nullptr, 0, 1); });
   expect_error(Errc::invalid_argument, [&] { stream.call(nullptr); });
   stream.copy(nullptr, nullptr, 0);
+  // These only touch.
+  stream.copy(bytes, bytes + 8, 8);
+  stream.copy(bytes + 8, bytes, 8);
   stream.synchronize();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <numeric>
 
@@ -51,7 +52,8 @@ std::uint32_t* Simulation::data(int rank) const {
 int Simulation::make_team(const std::vector<int>& ranks) {
   if (teams_.size() == max_teams) throw std::logic_error("too many simulated teams");
   const LaneLayout layout = lay_out_lane(static_cast<int>(ranks.size()), options_.lane);
-  SimulatedTeam team = {ranks, used_, {}};
+  SimulatedTeam team = {ranks, used_, {}, {}};
+  team.faults.resize(ranks.size());
   used_ += layout.bytes;
   for (const int rank : ranks) {
     std::byte* const base = segment(rank) + team.offset;
@@ -107,6 +109,7 @@ void Simulation::run() {
   while (more) {
     turns_.set(turns_.get() + 1);
     more = scheduler_.turn();
+    let_hosts_look();
     for (auto& [stream, launches] : streams_) {
       if (launches.empty() || !launches.front()->grid.done()) continue;
       if (launches.front()->grid.failure && !failure) failure = launches.front()->grid.failure;
@@ -121,14 +124,26 @@ void Simulation::run() {
 
 std::optional<FaultRecord> Simulation::fault(int rank, int team_index) const {
   const SimulatedTeam& team = teams_[static_cast<std::size_t>(team_index)];
-  const LaneStatus& status = *team.status[static_cast<std::size_t>(place(team, rank))];
-  if (status.failed == 0) return std::nullopt;
-  return status.fault;
+  return team.faults[static_cast<std::size_t>(place(team, rank))];
+}
+
+void Simulation::let_hosts_look() {
+  for (SimulatedTeam& team : teams_)
+    for (std::size_t i = 0; i < team.ranks.size(); ++i) {
+      LaneStatus& status = *team.status[i];
+      if (!team.faults[i] && std::atomic_ref(status.failed).load(std::memory_order_acquire) != 0)
+        team.faults[i] = status.fault;
+    }
 }
 
 void Simulation::abort(int rank, int team_index) {
   SimulatedTeam& team = teams_[static_cast<std::size_t>(team_index)];
   team.status[static_cast<std::size_t>(place(team, rank))]->abort = 1;
+}
+
+void Simulation::leave(int rank, int team_index) {
+  SimulatedTeam& team = teams_[static_cast<std::size_t>(team_index)];
+  for (const auto& status : team.status) status->left |= std::uint64_t{1} << place(team, rank);
 }
 
 std::uint64_t Simulation::nanoseconds() {

@@ -54,10 +54,12 @@ class Simulation final : private BlockObserver {
   /// Runs everything queued to its end; throws what a block threw.
   void run();
 
-  /// What the rank's host would find.
+  /// What the rank's host has found; it looks after every turn.
   std::optional<FaultRecord> fault(int rank, int team = 0) const;
   /// What the rank's host tells kernels; see `LaneStatus::abort`.
   void abort(int rank, int team = 0);
+  /// Every host tells its kernels that `rank` is gone in peace; see `LaneStatus::left`.
+  void leave(int rank, int team = 0);
   std::uint64_t turns() const { return turns_.get(); }
 
  private:
@@ -69,6 +71,7 @@ class Simulation final : private BlockObserver {
     std::vector<int> ranks;
     std::size_t offset = 0;                           ///< of the lane in every segment
     std::vector<std::unique_ptr<LaneStatus>> status;  ///< by place
+    std::vector<std::optional<FaultRecord>> faults;   ///< by place
   };
   struct LastStore {
     int rank = 0;
@@ -79,6 +82,7 @@ class Simulation final : private BlockObserver {
              std::vector<std::byte> kernel);
   std::byte* segment(int rank) const;
   int place(const SimulatedTeam& team, int rank) const;
+  void let_hosts_look();
 
   std::uint64_t nanoseconds() override;
   void loaded(const RunningGrid& grid, const void* address, Scope scope) override;

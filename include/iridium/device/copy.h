@@ -71,6 +71,7 @@ IR_DEVICE void copy_vectors(BlockOf<Threads> block, T* to, const T* from, std::s
       target::copy_tile<static_cast<int>(tile), chunk, Threads, C>(block.seat(), to + i, from + i);
     }
     first = end;
+    target::point(block.seat());
   }
   const Stride chunks = thread_stride(block, by, chunk);
   IR_ROLLED for (std::size_t i = first + chunks.first; i < count; i += chunks.step) {
@@ -98,6 +99,7 @@ IR_DEVICE void copy(BlockOf<Threads> block, T* to, const T* from, std::size_t co
   if constexpr (16 % sizeof(T) == 0) {
     const std::size_t head = detail::misaligned_elements(to, from, count);
     detail::copy_elements(block, to, from, head, by, mask);
+    target::point(block.seat());
     detail::copy_vectors<C>(block, to, from, head, count, by, mask);
   } else {
     detail::copy_elements(block, to, from, count, by, mask);

@@ -63,7 +63,10 @@ IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
     using Word [[gnu::may_alias]] = std::uint32_t;
     const auto* from = reinterpret_cast<const Word*>(&lane.state()->fault);
     auto* to = reinterpret_cast<Word*>(&status->fault);
-    IR_ROLLED for (std::size_t i = 0; i < sizeof(FaultRecord) / sizeof(Word); ++i) to[i] = from[i];
+    IR_ROLLED for (std::size_t i = 0; i < sizeof(FaultRecord) / sizeof(Word); ++i) {
+      target::point(seat);
+      to[i] = from[i];
+    }
     target::store<Order::release, Scope::system>(seat, &status->failed, 1u);
     return;
   }
@@ -90,6 +93,7 @@ IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault
     IR_ROLLED for (int place = 0; place < peers.size(); ++place) {
       LaneState* const state = peers.at(mine, place);
       state->fault = fault;
+      target::point(seat);
       target::store<Order::release, Scope::system>(seat, &state->abort,
                                                    std::uint32_t{lane_has_fault});
     }

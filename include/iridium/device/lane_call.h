@@ -253,19 +253,25 @@ class LaneCall {
   IR_DEVICE bool agree(bool failed, std::uint64_t word, int limit, std::uint32_t before) {
     failed = block_.any(failed, word, block_.clerk());
     step_ = static_cast<std::uint32_t>(word);
-    // Where another call has changed the counter between the clerk's look and the leader's, the
-    // leader must not write it back.
-    if (block_.is_leader() && word >> counter_shift != (before & 0x7fffffffu)) {
-      failed = true;
-      word |= is_busy;
+    if (block_.is_leader()) {
+      // Where another call has changed the counter between the clerk's look and the leader's, the
+      // leader's flags were not this call's. Only the leader knows, so the block goes on: what it
+      // waits for next finds that the team has failed.
+      const bool overtaken = word >> counter_shift != (before & 0x7fffffffu);
+      if (overtaken) word |= is_busy;
+      if (failed || overtaken) report(word, limit, counter_);
     }
-    return conclude(failed, word, limit, counter_);
+    return !failed;
   }
 
   /// Reports what `failed` means. `expected`: of the flags that were waited for.
   IR_DEVICE bool conclude(bool failed, std::uint64_t word, int limit, std::uint32_t expected) {
-    if (!failed) return true;
-    if (!block_.is_leader()) return false;
+    if (failed && block_.is_leader()) report(word, limit, expected);
+    return !failed;
+  }
+
+  /// By one thread.
+  IR_DEVICE void report(std::uint64_t word, int limit, std::uint32_t expected) {
     detail::CallFailure failure;
     failure.step = step_;
     failure.expected = expected;
@@ -278,7 +284,6 @@ class LaneCall {
       failure.seen = static_cast<std::uint32_t>(block_.count());
     }
     detail::explain_call(block_, lane_, failure);
-    return false;
   }
 
   /// By the clerk, long before the block leaves: nothing waits for the answer.

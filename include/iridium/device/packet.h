@@ -22,9 +22,7 @@ IR_DEVICE void send_packet(const LaneCall<Threads>& call, int place, std::size_t
   const Lane& lane = call.lane();
   const std::uint64_t tag = std::uint64_t{call.tag(round)} << 32;
   target::Pair* const mine = lane.packets(call.parity(round), lane.peers().rank()) + slot;
-  Seat* const seat = call.block().seat();
-  target::point(seat);
-  target::store_pair(seat, lane.peers().at(mine, place),
+  target::store_pair(call.block().seat(), lane.peers().at(mine, place),
                      {packet.data[0] | tag, packet.data[1] | tag});
 }
 

@@ -97,11 +97,17 @@ IR_DEVICE T load(Seat* seat, const T* from) {
   return std::atomic_ref<T>(*const_cast<T*>(from)).load(language_order(order));
 }
 
+/// `store` without a point before it.
+template <Order order, Scope scope, AtomicValue T>
+IR_DEVICE void store_now(Seat* seat, T* to, T value) {
+  if (seat->watched) seat->note_store(to, scope);
+  std::atomic_ref<T>(*to).store(value, language_order(order));
+}
 template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE void store(Seat* seat, T* to, T value) {
   static_assert(order == Order::relaxed || order == Order::release, "a store cannot acquire");
-  if (seat->watched) seat->note_store(to, scope);
-  std::atomic_ref<T>(*to).store(value, language_order(order));
+  point(seat);
+  store_now<order, scope>(seat, to, value);
 }
 
 /// For accesses with `told_order`: what the block has stored comes before them for whoever
@@ -116,6 +122,7 @@ inline constexpr bool can_add = true;
 /// Returns what was there before.
 template <AtomicOp op, Order order, Scope scope, class T>
 IR_DEVICE T update(Seat* seat, T* to, T value) {
+  point(seat);
   if (seat->watched) seat->note_store(to, scope);
   if constexpr (op == AtomicOp::add && std::integral<T>) {
     return std::atomic_ref<T>(*to).fetch_add(value, language_order(order));
@@ -132,6 +139,7 @@ IR_DEVICE T update(Seat* seat, T* to, T value) {
 /// What was there; the exchange took place when that equals `expected`.
 template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T compare_exchange(Seat* seat, T* to, T expected, T desired) {
+  point(seat);
   if (seat->watched) seat->note_store(to, scope);
   // Also where it fails it is a load with this order.
   std::atomic_ref<T>(*to).compare_exchange_strong(expected, desired, language_order(order));
@@ -151,8 +159,13 @@ IR_DEVICE inline Pair load_pair(Seat* seat, const Pair* from) {
           load<Order::acquire, Scope::system>(seat, &from->second)};
 }
 IR_DEVICE inline void store_pair(Seat* seat, Pair* to, Pair value) {
-  store<Order::release, Scope::system>(seat, &to->first, value.first);
-  store<Order::release, Scope::system>(seat, &to->second, value.second);
+  // On a GPU either half can come first.
+  const bool turned = seat->watched && reinterpret_cast<std::uintptr_t>(to) / sizeof(Pair) % 2 != 0;
+  store_now<Order::release, Scope::system>(seat, turned ? &to->second : &to->first,
+                                           turned ? value.second : value.first);
+  point(seat);
+  store_now<Order::release, Scope::system>(seat, turned ? &to->first : &to->second,
+                                           turned ? value.first : value.second);
 }
 
 /// The part of `count` elements that thread `thread` of `threads` holds, in whole chunks.
@@ -215,9 +228,16 @@ IR_DEVICE void load_tile(const Seat* seat, T* elements, const T* from) {
   std::copy(from + mine.first, from + mine.last, elements + mine.first);
 }
 template <int Count, int Chunk, int Threads, Cache cache, class T>
-IR_DEVICE void store_tile(const Seat* seat, T* to, const T* elements) {
+IR_DEVICE void store_tile(Seat* seat, T* to, const T* elements) {
   const Slice mine = slice<Count, Chunk>(seat);
-  std::copy(elements + mine.first, elements + mine.last, to + mine.first);
+  // Watched: one chunk, two, four and so on, with points between them.
+  int piece = seat->watched ? Chunk : Count;
+  for (int first = mine.first; first < mine.last; piece *= 2) {
+    const int last = std::min(mine.last, first + piece);
+    std::copy(elements + first, elements + last, to + first);
+    first = last;
+    point(seat);
+  }
 }
 
 template <int Count, int Chunk, int Threads, Cache cache, class T>
