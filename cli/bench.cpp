@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -45,7 +46,9 @@ int measure(const BenchCommand& command) {
 
   BenchRun run = begin_run(command.text);
   const BenchTask task = {command, heats};
-  const int status = run_bench_jobs({&task, 1}, ranks, run).status;
+  const BenchJobEnd end = run_bench_jobs({&task, 1}, ranks, run);
+  if (end.never_began)
+    throw Error(Errc::system, "bench: no rank could make a context; nothing was measured");
 
   std::exception_ptr problem;
   try {
@@ -55,7 +58,11 @@ int measure(const BenchCommand& command) {
   }
   print(text_of(run, command.format));
   if (problem) std::rethrow_exception(problem);
-  return status == 0 && run.has_failed() ? 1 : status;
+  if (end.status != 0) return end.status;
+  if (run.has_failed()) return 1;
+  if (std::ranges::any_of(run.figures, &BenchFigure::has_numbers)) return 0;
+  std::cerr << "iridium bench: nothing was measured\n";
+  return 1;
 }
 
 }  // namespace

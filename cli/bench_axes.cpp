@@ -33,18 +33,21 @@ std::optional<Number> number_from(std::string_view text) {
   return value;
 }
 
+/// The largest number for a size that is larger still.
 std::optional<std::size_t> size_from(std::string_view text) {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
   if (text.empty()) return std::nullopt;
-  constexpr std::string_view units = "KMG";
+  constexpr std::string_view units = "KMGT";
   int shift = 0;
   if (const std::size_t unit = units.find(text.back()); unit != std::string_view::npos) {
     shift = 10 * static_cast<int>(unit + 1);
     text.remove_suffix(1);
   }
+  const bool has_only_digits = text.find_first_not_of("0123456789") == std::string_view::npos;
   const auto number = number_from<std::size_t>(text);
-  if (!number || *number == 0 || *number > std::numeric_limits<std::size_t>::max() >> shift)
-    return std::nullopt;
-  return *number << shift;
+  if (!number) return !text.empty() && has_only_digits ? std::optional(most) : std::nullopt;
+  if (*number == 0) return std::nullopt;
+  return *number > most >> shift ? most : *number << shift;
 }
 
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view reason) {
@@ -55,6 +58,8 @@ std::size_t require_size(std::string_view option, std::string_view text, std::st
   const auto size = size_from(part);
   if (!size)
     refuse(option, text, fmt::format("'{}' is not a size such as 4096, 4K, 64M or 1G", part));
+  if (*size == std::numeric_limits<std::size_t>::max())
+    refuse(option, text, fmt::format("'{}' is over any limit", part));
   return *size;
 }
 
@@ -113,10 +118,10 @@ std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view t
 }
 
 std::string size_text(std::size_t bytes) {
-  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB"};
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
   double value = static_cast<double>(bytes);
-  for (; value >= 1024 && unit < 3; ++unit) value /= 1024;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
   return fmt::format("{:.4g} {}", value, units[unit]);
 }
 

@@ -120,6 +120,7 @@ class BenchJob {
       if (heat == heats_.size() || end.was_interrupted) continue;
       // Before the first one no rank has got as far as a context: others would not either.
       const bool is_hopeless = found.backend.empty();
+      end.never_began = is_hopeless && figures_.empty();
       const std::size_t last = is_hopeless ? heats_.size() : heat + 1;
       for (; heat < last; ++heat) {
         add_failed(figures_, heats_[heat], ranks_,
@@ -190,11 +191,12 @@ BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, const std::vector<i
   BenchJobEnd all;
   for (const int count : ranks)
     for (const BenchTask& task : tasks) {
-      if (all.was_interrupted) break;
+      if (all.was_interrupted || all.never_began) break;
       BenchJob job(task.command, task.heats, count, signals);
       const BenchJobEnd end = job.run(progress, done, run.machine);
       if (end.status != 0) all.status = end.status;
       all.was_interrupted = end.was_interrupted;
+      all.never_began = end.never_began && run.figures.empty();
       if (!end.was_interrupted) progress.show(done += count_figures(task));
       job.add_to(run);
     }

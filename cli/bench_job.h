@@ -13,6 +13,7 @@ namespace iridium::cli {
 struct BenchJobEnd {
   int status = 0;                ///< of the ranks that ended badly, else 0
   bool was_interrupted = false;  ///< somebody has asked the command to stop
+  bool never_began = false;      ///< no rank of the first job got as far as a context
 };
 
 /// What one command measures.

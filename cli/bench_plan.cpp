@@ -106,11 +106,16 @@ std::vector<Parameter> parse_settings(const std::vector<std::string>& texts,
 
 std::vector<std::size_t> parse_bytes(const std::string& text) {
   std::vector<std::size_t> sizes = parse_sizes("--bytes", text);
-  for (const std::size_t size : sizes)
-    if (size % element_bytes != 0 || size > most_bytes)
+  for (const std::size_t size : sizes) {
+    if (size > most_bytes)
       throw Error(Errc::invalid_argument,
-                  fmt::format("--bytes is '{}': {} is not a multiple of {} bytes up to {}", text,
-                              size, element_bytes, size_text(most_bytes)));
+                  fmt::format("--bytes is '{}': {} is over the limit of {}", text, size_text(size),
+                              size_text(most_bytes)));
+    if (size % element_bytes != 0)
+      throw Error(Errc::invalid_argument,
+                  fmt::format("--bytes is '{}': {} is not a multiple of {} bytes", text, size,
+                              element_bytes));
+  }
   return sizes;
 }
 

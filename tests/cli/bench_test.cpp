@@ -186,6 +186,26 @@ TEST(BenchCommandLine, SkipsSizesThatDoNotFitTheHeap) {
         << result.output;
 }
 
+TEST(BenchCommandLine, FailsWhereNothingCouldBeMeasured) {
+  ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "128M", 1), 0);
+  const CommandResult result =
+      run_command(quick({"bench", "put", "-n", "2", "--bytes", "256M", "--no-baseline"}));
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.output.find("requested 268435456 bytes"), std::string::npos) << result.output;
+  EXPECT_NE(result.error.find("nothing was measured"), std::string::npos) << result.error;
+
+  ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "much", 1), 0);
+  const CommandResult unstarted = run_command(quick({"bench", "put", "-n", "1,2"}));
+  ::unsetenv("IRIDIUM_HEAP_BYTES");
+  EXPECT_EQ(unstarted.status, 1);
+  EXPECT_EQ(unstarted.output, "") << "a table of failures";
+  EXPECT_NE(unstarted.error.find("[0] iridium: "), std::string::npos) << unstarted.error;
+  EXPECT_EQ(unstarted.error.find("[1] iridium: "), std::string::npos) << unstarted.error;
+  EXPECT_NE(unstarted.error.find("no rank could make a context; nothing was measured"),
+            std::string::npos)
+      << unstarted.error;
+}
+
 TEST(BenchCommandLine, MeasuresOnOneAndThreeRanks) {
   const std::string path = temporary("bench_figures.json");
   const CommandResult result = run_command(
@@ -270,6 +290,9 @@ TEST(BenchCommandLine, RefusesBadInput) {
   expect_refused({"bench", "put", "-n", "0"}, "'0' is not a number from 1 to");
   expect_refused({"bench", "put", "-n", "2", "--bytes", "64K:4K"}, "ends before it begins");
   expect_refused({"bench", "put", "-n", "2", "--bytes", ""}, "is not a size");
+  expect_refused({"bench", "put", "-n", "2", "--bytes", "6"}, "6 is not a multiple of 4 bytes");
+  expect_refused({"bench", "put", "-n", "2", "--bytes", "4K,2T"},
+                 "'4K,2T': 2 TiB is over the limit of 64 GiB");
   expect_refused({"bench", "put", "-n", "2", "--baseline", "copy"}, "there is no baseline 'copy'");
   expect_refused({"bench", "put", "-n", "2", "--samples", "3"}, "--samples");
   expect_refused({"bench", "put", "-n", "2", "--dtype", "float"},
