@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "iridium/collective_buffers.h"
 
@@ -39,8 +40,8 @@ void broadcast(StreamRef& stream, const Team& team, const CollectiveBuffers& buf
 /// Collective over the team. Returns at once; can be captured. Throws before anything is launched:
 /// `invalid_argument`, `not_a_member`, or the reason when the team has failed.
 template <Number T>
-void broadcast(StreamRef& stream, const Team& team, T* out, const T* in, std::size_t count,
-               int root, const BroadcastOptions& options = {}) {
+void broadcast(StreamRef& stream, const Team& team, T* out, const std::type_identity_t<T>* in,
+               std::size_t count, int root, const BroadcastOptions& options = {}) {
   detail::broadcast(stream, team, {in, out, count, data_type_of<T>(), false}, root, options);
 }
 

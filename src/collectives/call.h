@@ -44,10 +44,11 @@ void launch_call(const CollectiveCall& call, Make make) {
                  {.blocks = call.choice.blocks, .resident = true}, make);
 }
 
-/// `total` elements in rounds of at most `limit`, which begin at multiples of `granule`. Throws
-/// `invalid_argument`, naming the option that makes room, when not even a granule fits.
-Rounds cut_into_rounds(const CollectiveCall& call, const char* option, std::size_t total,
-                       std::size_t limit, std::size_t granule);
+/// `total` elements, for each of which a member stages `bytes_each` bytes, in rounds that begin at
+/// multiples of `granule`. Throws `invalid_argument`, naming the option that makes room, when not
+/// even a granule fits.
+Rounds cut_into_rounds(const CollectiveCall& call, std::size_t total, std::size_t granule,
+                       std::size_t bytes_each);
 
 /// How many words one call can send in packets. Throws `invalid_argument` when there are none.
 std::size_t packet_words(const CollectiveCall& call);
@@ -64,8 +65,7 @@ std::size_t staged_bytes(const CollectiveCall& call);
 template <class T>
 Rounds staged_rounds(const CollectiveCall& call, std::size_t total,
                      std::size_t bytes_each = sizeof(T)) {
-  return cut_into_rounds(call, "scratch_bytes", total, staged_bytes(call) / bytes_each,
-                         vector_elements<T>);
+  return cut_into_rounds(call, total, vector_elements<T>, bytes_each);
 }
 
 /// launch(first, count, share) for pieces of `count` elements of `element_bytes` bytes, each of

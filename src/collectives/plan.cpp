@@ -44,9 +44,11 @@ void check_overlap(const char* operation, const detail::CollectiveBuffers& buffe
                                        extents.in_place.empty() ? "" : " but are not the same"));
 }
 
-Error no_room(const CollectiveCall& call, const char* option) {
-  return refusal(call.operation, fmt::format("TeamOptions::{} of {} leaves no room for {}", option,
-                                             call.team.name(), call.choice.algorithm));
+Error no_room(const CollectiveCall& call, const char* option, std::size_t bytes,
+              std::size_t needed) {
+  return refusal(call.operation,
+                 fmt::format("TeamOptions::{} of {} is {} bytes; {} needs at least {}", option,
+                             call.team.name(), bytes, call.choice.algorithm, needed));
 }
 
 /// a / b, rounded up.
@@ -135,7 +137,9 @@ Rounds one_round(const CollectiveCall& call, std::size_t total, std::size_t gran
 
 std::size_t packet_words(const CollectiveCall& call) {
   const std::size_t slots = detail::Access::team(call.team)->layout().packet_slots;
-  if (slots == 0) throw no_room(call, "packet_bytes");
+  if (slots == 0)
+    throw no_room(call, "packet_bytes", 0,
+                  sizeof(Packet) * static_cast<std::size_t>(call.team.size()));
   return std::min<std::size_t>(slots, std::numeric_limits<std::uint32_t>::max() / 2);
 }
 
@@ -145,19 +149,20 @@ PacketShare share_packets(const CollectiveCall& call, std::size_t bytes) {
           static_cast<std::uint32_t>(one_round(call, words, 2).part)};
 }
 
-Rounds cut_into_rounds(const CollectiveCall& call, const char* option, std::size_t total,
-                       std::size_t limit, std::size_t granule) {
-  limit -= limit % granule;
-  if (limit == 0) throw no_room(call, option);
+Rounds cut_into_rounds(const CollectiveCall& call, std::size_t total, std::size_t granule,
+                       std::size_t bytes_each) {
+  const std::size_t room = staged_bytes(call);
+  const std::size_t limit = room / bytes_each / granule * granule;
+  if (limit == 0) throw no_room(call, "scratch_bytes", room, granule * bytes_each);
   // Rounds of about the same size, as few as can be.
   const std::size_t even = divided(total, divided(total, limit));
   const std::size_t chunk = divided(even, granule) * granule;
   const std::size_t count = divided(total, chunk);
   if (count > std::numeric_limits<std::uint32_t>::max() / 2)
     throw refusal(call.operation, fmt::format("{} rounds through the lane; the limit is {}: make "
-                                              "TeamOptions::{} of {} larger",
+                                              "TeamOptions::scratch_bytes of {} larger",
                                               count, std::numeric_limits<std::uint32_t>::max() / 2,
-                                              option, call.team.name()));
+                                              call.team.name()));
   return {total, chunk, one_round(call, chunk, granule).part, static_cast<std::uint32_t>(count)};
 }
 

@@ -95,7 +95,7 @@ std::vector<Refusal> bad_arrays(Mistakes& at) {
        {"in", "null", "256 bytes"}},
       {[=, &stream, &team] { reduce_scatter<float>(stream, team, nullptr, in, count); },
        {"out", "null", "256 bytes"}},
-      {[=, &stream, &alone] { broadcast<float>(stream, alone, out, nullptr, count, 0); },
+      {[=, &stream, &alone] { broadcast(stream, alone, out, nullptr, count, 0); },
        {"in", "null", "256 bytes"}},
   };
 }
@@ -269,9 +269,12 @@ IR_SCENARIO(lanes_too_small) {
          (form.algorithm == "two_shot" || form.algorithm == "pull" || form.algorithm == "push" ||
           form.collective == Collective::all_to_all));
     if (is_packet)
-      unpacketed.push_back({launch(no_packets, form), {"packet_bytes", "no packets", "packet"}});
+      unpacketed.push_back(
+          {launch(no_packets, form),
+           {"packet_bytes of team no packets is 0 bytes", "packet", "needs at least 16"}});
     else if (is_staged)
-      unstaged.push_back({launch(no_scratch, form), {"scratch_bytes", "no scratch"}});
+      unstaged.push_back({launch(no_scratch, form),
+                          {"scratch_bytes of team no scratch is 0 bytes", "needs at least"}});
     else if (form.algorithm != "automatic")
       direct.push_back(form);
   }

@@ -175,6 +175,13 @@ IR_SCENARIO(bad_signals) {
   refused([&] { wait(stream, team, flags.data(), 1, {.from = 2}); });
   refused([&] { signal_all(stream, team, flags.data() + 1, 1); });
   refused([&] { wait_all(stream, team, flags.data() + 1, 1); });
+  auto bytes = context.allocate<std::uint8_t>(64);
+  auto* const odd = reinterpret_cast<std::uint32_t*>(bytes.data() + 2);
+  refused([&] { signal(stream, team, odd, 0, 1); });
+  refused([&] { wait(stream, team, odd, 1); });
+  refused([&] { signal_all(stream, team, odd, 1); });
+  refused([&] { wait_all(stream, team, odd, 1); });
+  refused([&] { put_signal(stream, team, flags.data(), flags.data(), 4, 0, odd, 1); });
   refused([&] { put_signal(stream, team, flags.data(), nullptr, 4, 0, flags.data(), 1); });
   refused([&] { put_signal(stream, team, &elsewhere, &elsewhere, 4, 0, flags.data(), 1); });
   if (job.rank == 0) {

@@ -24,7 +24,7 @@ RowPieces cut_into_pieces(const ColumnCall& columns, std::size_t row, std::size_
   const std::size_t total = columns.rows * each_row;
   return {row, length, each_row,
           call.symmetric ? one_round(call, total, 1)
-                         : cut_into_rounds(call, "scratch_bytes", total, room / length, 1)};
+                         : cut_into_rounds(call, total, 1, sources * sizeof(T) * length)};
 }
 
 }  // namespace

@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t max_block_copy_bytes = 256u << 10;
 
 void require_flags(const char* operation, const Team& team, const std::uint32_t* flags, int count) {
+  if (reinterpret_cast<std::uintptr_t>(flags) % alignof(std::uint32_t) != 0)
+    throw Error(Errc::invalid_argument,
+                std::string(operation) + ": flags lie at multiples of 4 bytes; these do not");
   detail::Access::team(team)->require_symmetric(operation, flags,
                                                 static_cast<std::size_t>(count) * sizeof *flags);
 }
