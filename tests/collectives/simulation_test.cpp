@@ -2,6 +2,7 @@
 // seed fails again.
 #include <gtest/gtest.h>
 
+#include "collectives/all_reduce/packet_two_shot.h"
 #include "collectives/simulated_calls.h"
 #include "support/sanitizers.h"
 
@@ -64,6 +65,32 @@ TEST_P(SimulatedCollectives, AreRightWhereCountersWrapAround) {
     for (std::uint64_t seed = 1; seed <= scale(40); ++seed)
       ASSERT_EQ(run_sequence(GetParam(), seed, {.calls = 8}, first), "")
           << "seed " << seed << ", from " << first;
+}
+
+TEST(SimulatedPacketTwoShot, SendsNoResultWhereAPacketIsMissing) {
+  Simulation simulation({.ranks = 3, .timeout_turns = 20'000});
+  constexpr std::uint32_t words = 2;  // of a shard
+  constexpr std::size_t count = 3 * words * sizeof(Packet) / sizeof(std::uint32_t);
+  for (const int rank : {0, 1}) {
+    std::uint32_t* const data = simulation.data(rank);
+    simulation.launch(rank, 1,
+                      PacketTwoShotAllReduce<std::uint32_t>{simulation.lane(rank),
+                                                            data,
+                                                            data + count,
+                                                            count,
+                                                            {.words = words, .part = words},
+                                                            ReduceOp::sum});
+  }
+  simulation.run();
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(simulation.fault(rank).has_value());
+    EXPECT_EQ(simulation.fault(rank)->missing, 0b100u);
+    const target::Pair* const shards = simulation.lane(rank).packets(0, 1 - rank);
+    for (std::uint32_t word = 0; word < words; ++word) {
+      EXPECT_NE(shards[word].first >> 32, 0u);
+      EXPECT_EQ(shards[words + word].first >> 32, 0u) << "a result without rank 2's part";
+    }
+  }
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ struct PacketTwoShotAllReduce {
     share.for_each(block, [&](std::uint32_t word) {
       const auto own = load_word(in, at(me, word), count);
       const auto total = reduce_packets(call, op, word, own, received);
+      // Nobody shall take for a result what is none.
+      if (!received) return;
       block.let_next_start();
       IR_ROLLED for (int i = 1; i < peers.size(); ++i) {
         send_packet(call, staggered(peers, i), results + word, __builtin_bit_cast(Packet, total));
