@@ -16,6 +16,10 @@ namespace {
 /// A fault or a goodbye is worth this much waiting for a peer that does not read, and no more.
 constexpr std::chrono::milliseconds courtesy{50};
 
+/// A member that dies behind its part ends the call only after so long: what the others have sent
+/// may be on its way, and a program's last call succeeds though some have ended already.
+constexpr std::chrono::milliseconds time_for_others{500};
+
 /// A call orders memory: what a member wrote before it, every member sees after it. Between
 /// processes the sockets see to that. Between ranks of one process they do too, but neither the
 /// language nor ThreadSanitizer knows, so each member also bumps this before it sends and reads it
@@ -195,15 +199,18 @@ std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::s
   Inbox& inbox = inboxes_[channel.id];
   inbox.waiting = &channel;
   std::vector<int> absent;
+  const auto has_ended = [&] {
+    absent = missing(channel, inbox);
+    return stopped_ || inbox.fault || absent.empty() || std::ranges::any_of(absent, [&](int rank) {
+             return presence_of(rank) != Presence::here;
+           });
+  };
+  const auto is_lost = [&](int rank) { return presence_of(rank) == Presence::lost; };
   // Ended by the members' messages, by the control thread's word that one is gone, by a fault, or
   // by the deadline.
-  changed_.wait_until(lock, deadline.at(), [&] {
-    absent = missing(channel, inbox);
-    return stopped_ || inbox.fault || absent.empty() ||
-           std::any_of(absent.begin(), absent.end(), [&](int rank) {
-             return peers_[static_cast<std::size_t>(rank)].presence != Presence::here;
-           });
-  });
+  changed_.wait_until(lock, deadline.at(),
+                      [&] { return has_ended() || std::ranges::any_of(channel.members, is_lost); });
+  changed_.wait_until(lock, std::min(deadline.at(), Deadline(time_for_others).at()), has_ended);
   inbox.waiting = nullptr;
 
   if (absent.empty()) {
@@ -217,6 +224,9 @@ std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::s
     return parts;
   }
   if (stopped_) throw Error(Errc::invalid_argument, call + ": the context was destroyed");
+  for (const int member : channel.members)
+    if (is_lost(member) && std::ranges::find(absent, member) == absent.end())
+      absent.push_back(member);
   const Fault fault = inbox.fault ? *inbox.fault : explain(channel, call, absent, deadline);
   lock.unlock();
   fail(channel, fault);
@@ -228,7 +238,7 @@ Fault Mailbox::explain(const Channel& channel, const std::string& call,
   const auto with = [&](Presence presence) {
     std::vector<int> ranks;
     for (const int rank : missing_ranks)
-      if (peers_[static_cast<std::size_t>(rank)].presence == presence) ranks.push_back(rank);
+      if (presence_of(rank) == presence) ranks.push_back(rank);
     return ranks;
   };
   const std::string where = fmt::format("at {} (call {} of {})", call, channel.calls, channel.name);
@@ -259,6 +269,7 @@ void Mailbox::fail(const Channel& channel, const Fault& fault) {
     if (std::exchange(inbox.fault_told, true)) return;
     message.payload = encode(*inbox.fault);
   }
+  changed_.notify_all();
   send_to_members(channel, message, Deadline(courtesy));
 }
 

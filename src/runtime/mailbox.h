@@ -56,7 +56,8 @@ class Mailbox final : private ControlListener {
   /// Every member calls this with the same `call` text ("allocate(64 bytes)"); each gets what all
   /// contributed, in the order of the members. Different texts are `mismatch` on every member, and
   /// the channel stays usable. A member that is gone or does not come before the timeout fails the
-  /// channel for good, on every member.
+  /// channel for good, on every member; so does one that has died behind its part while another has
+  /// not come.
   std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine,
                                      std::chrono::milliseconds timeout);
 
@@ -118,6 +119,7 @@ class Mailbox final : private ControlListener {
   static std::string describe_calls(const std::vector<int>& members,
                                     const std::vector<Part>& parts);
   std::vector<int> missing(const Channel& channel, const Inbox& inbox) const;
+  Presence presence_of(int rank) const { return peers_[static_cast<std::size_t>(rank)].presence; }
   Fault explain(const Channel& channel, const std::string& call,
                 const std::vector<int>& missing_ranks, const Deadline& deadline) const;
 

@@ -230,6 +230,20 @@ TEST(MailboxFaults, EndAWaitAtOnce) {
   });
 }
 
+TEST(MailboxFaults, ThatItsOwnRankFindsEndAWaitAtOnce) {
+  Ranks ranks(3);
+  std::thread finder([&] {
+    // By then the call has begun.
+    ranks.network->await_event(1);
+    ranks.mailbox(0).fail(*ranks.world[0], {Errc::protocol, "found elsewhere", {1}});
+  });
+  const Deadline timeout(long_enough);
+  const Error error = expect_error(Errc::protocol, [&] { ranks.exchange(0, "barrier", ""); });
+  EXPECT_FALSE(timeout.expired());
+  finder.join();
+  expect_message(error, {"found elsewhere"});
+}
+
 TEST(MailboxFaults, OfALateRendezvousCountToo) {
   Ranks ranks(2);
   Message refused = fault_message(0, {Errc::permission, "turned away", {1}});
@@ -301,6 +315,31 @@ TEST(MailboxPeers, ThatDieAfterTheirPartHaveTakenPart) {
   ranks.network->drain(0);
   EXPECT_EQ(ranks.exchange(0, "barrier", "mine"), (std::vector<std::string>{"mine", "from 1"}));
   expect_error(Errc::peer_lost, [&] { ranks.exchange(0, "barrier", "mine"); });
+}
+
+TEST(MailboxPeers, ThatDieAfterTheirPartEndAWaitForOthers) {
+  Ranks ranks(3);
+  ranks.network->deliver(2, 0, call_message(0, 1, "barrier", "from 2"));
+  ranks.network->kill(2, "the link broke");
+  ranks.network->drain(0);
+  // Rank 1 does not come; without the death that would be a timeout.
+  const Error error = expect_error(Errc::peer_lost, [&] { ranks.exchange(0, "barrier", ""); });
+  EXPECT_EQ(error.ranks(), std::vector<int>{2});
+  expect_message(error, {"lost rank 2", "barrier", "the link broke"});
+}
+
+TEST(MailboxPeers, ThatDieAfterTheirPartLeaveTimeForWhatOthersHaveSent) {
+  Ranks ranks(3);
+  ranks.network->deliver(2, 0, call_message(0, 1, "barrier", "from 2"));
+  ranks.network->kill(2, "the link broke");
+  ranks.network->drain(0);
+  std::thread sender([&] {
+    ranks.network->await_event(1);
+    ranks.network->deliver(1, 0, call_message(0, 1, "barrier", "from 1"));
+  });
+  EXPECT_EQ(ranks.exchange(0, "barrier", "mine"),
+            (std::vector<std::string>{"mine", "from 1", "from 2"}));
+  sender.join();
 }
 
 TEST(MailboxPeers, OutsideTheChannelDoNotMatter) {
