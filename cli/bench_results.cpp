@@ -6,6 +6,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -187,8 +188,9 @@ Json parsed(const std::string& text, const std::string& path) {
     if (error.byte > text.size()) throw Error(Errc::invalid_argument, path + " is cut off");
     throw Error(Errc::invalid_argument,
                 fmt::format("{} is not JSON: it cannot be read from byte {} on", path, error.byte));
-  } catch (const Json::exception& error) {
-    throw Error(Errc::invalid_argument, fmt::format("{} cannot be read: {}", path, error.what()));
+  } catch (const Json::out_of_range&) {
+    throw Error(Errc::invalid_argument,
+                path + " cannot be read: it has a number that is too large");
   }
 }
 
@@ -371,6 +373,9 @@ BenchRun run_from_json(const std::string& text, const std::string& path) {
 }
 
 BenchRun read_run(const std::string& path) {
+  // Others may never end.
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+    throw Error(Errc::system, fmt::format("cannot open {}: it is no file", path));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw_system_error("cannot open " + path);
   std::string text;

@@ -1,12 +1,13 @@
 #include "cli/output_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <system_error>
+#include <random>
 
 #include "iridium/errors.h"
 
@@ -15,25 +16,29 @@ namespace iridium::cli {
 OutputFile::OutputFile(const std::string& path) : path_(std::filesystem::weakly_canonical(path)) {
   if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_))
     throw Error(Errc::system, fmt::format("cannot write to {}: it is no file", path));
-  std::ofstream file(part());
-  if (!file) refuse();
+  part_ = fmt::format("{}.{:08x}.part", path_, std::random_device()());
+  file_ =
+      Descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file_.is_open()) refuse();
 }
 
 OutputFile::~OutputFile() {
-  std::error_code ignored;
-  std::filesystem::remove(part(), ignored);
+  if (file_.is_open()) ::unlink(part_.c_str());
 }
 
-void OutputFile::write(const std::string& text) const {
-  std::ofstream file(part());
-  file << text;
-  file.close();
-  if (!file || std::rename(part().c_str(), path_.c_str()) != 0) refuse();
+void OutputFile::write(std::string_view text) const {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file_.number(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) refuse();
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(file_.number()) != 0) refuse();
+  if (std::rename(part_.c_str(), path_.c_str()) != 0) refuse();
 }
 
 void OutputFile::refuse() const {
-  throw Error(Errc::system,
-              fmt::format("cannot write to {}: {}", path_, std::generic_category().message(errno)));
+  throw_system_error("cannot write to " + path_);
 }
 
 }  // namespace iridium::cli

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "cli/descriptor.h"
 
 namespace iridium::cli {
 
@@ -14,14 +17,15 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
 
-  /// Throws when that fails.
-  void write(const std::string& text) const;
+  /// Once. Throws when that fails.
+  void write(std::string_view text) const;
 
  private:
-  std::string part() const { return path_ + ".part"; }
   [[noreturn]] void refuse() const;
 
   std::string path_;
+  std::string part_;  ///< what is written first: nobody else's, whatever lies there
+  Descriptor file_;
 };
 
 }  // namespace iridium::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -112,6 +113,12 @@ const TuningTable& tuning_table() {
   static const TuningTable table = [] {
     const auto path = process_environment(variables::tuning_table);
     if (!path) return TuningTable(shipped_table);
+    // Others may never end.
+    std::error_code problem;
+    if (std::filesystem::exists(*path, problem) &&
+        !std::filesystem::is_regular_file(*path, problem))
+      throw Error(Errc::invalid_argument,
+                  fmt::format("{} is '{}', which is no file", variables::tuning_table, *path));
     std::ifstream file(*path);
     std::ostringstream text;
     // Inserting nothing would count as a failure.

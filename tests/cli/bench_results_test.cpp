@@ -236,7 +236,8 @@ TEST(BenchFiles, AreRefusedWhenTheyAreNotJson) {
             "invalid_argument: f.json is not JSON: it cannot be read from byte 1 on");
   EXPECT_EQ(refusal_of("{\"kind\": 1}\n{}"),
             "invalid_argument: f.json is not JSON: it cannot be read from byte 13 on");
-  EXPECT_NE(refusal_of("[1e999]").find("f.json cannot be read: "), std::string::npos);
+  EXPECT_EQ(refusal_of("[1e999]"),
+            "invalid_argument: f.json cannot be read: it has a number that is too large");
 }
 
 TEST(BenchFiles, AreRefusedWhenTheyHoldSomethingElse) {
@@ -356,7 +357,7 @@ TEST(BenchFiles, ThatCannotBeReadAreErrorsOfTheSystem) {
   EXPECT_EQ(refusal("/nowhere/f.json"),
             "system: cannot open /nowhere/f.json: No such file or directory");
   const std::string folder = std::filesystem::temp_directory_path();
-  EXPECT_EQ(refusal(folder), "system: cannot read " + folder + ": Is a directory");
+  EXPECT_EQ(refusal(folder), "system: cannot open " + folder + ": it is no file");
 }
 
 TEST(BenchFigures, AreCommaSeparatedForPrograms) {

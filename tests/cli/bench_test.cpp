@@ -1,6 +1,7 @@
 #include "cli/bench.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
@@ -317,7 +318,7 @@ TEST(BenchCommandLine, KeepsWhatWasMeasuredWhenItIsInterrupted) {
   command.send_signal(SIGTERM);
   EXPECT_EQ(command.wait().status, 128 + SIGTERM);
   EXPECT_FALSE(read_run(path).complete);
-  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
+  EXPECT_EQ(count_files_like(path), 1);
   std::filesystem::remove(path);
 }
 
@@ -359,6 +360,13 @@ TEST(BenchCommandLine, RefusesFilesItCannotCompare) {
   EXPECT_NE(result.error.find(path + " is cut off"), std::string::npos) << result.error;
   std::filesystem::remove(path);
   EXPECT_EQ(run_command({"bench", "--compare", path, path}).status, 2);
+
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const CommandResult endless = run_command({"bench", "--compare", path, path});
+  EXPECT_EQ(endless.status, 2);
+  EXPECT_NE(endless.error.find("cannot open " + path + ": it is no file"), std::string::npos)
+      << endless.error;
+  std::filesystem::remove(path);
 }
 
 TEST(Progress, SaysWhatIsLeft) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -158,6 +159,12 @@ std::vector<std::string> sorted_lines(const std::string& text) {
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   std::ranges::sort(lines);
   return lines;
+}
+
+std::ptrdiff_t count_files_like(const std::string& path) {
+  return std::ranges::count_if(
+      std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()),
+      [&](const auto& entry) { return entry.path().string().starts_with(path); });
 }
 
 bool ends(pid_t process) {

@@ -80,4 +80,7 @@ class Lifeline {
   Pipe pipe_;
 };
 
+/// How many files' names begin with `path`.
+std::ptrdiff_t count_files_like(const std::string& path);
+
 }  // namespace iridium::cli

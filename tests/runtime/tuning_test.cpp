@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -237,7 +238,10 @@ IR_SCENARIO(bad_table) {
   require(message.find("line 2") != std::string::npos, message);
 }
 IR_SCENARIO(no_table) {
-  for (const char* path : {"/nonexistent/table", "/tmp"}) {
+  // One without an end, and one from which nothing would ever come.
+  const std::string fifo = testing::TempDir() + "tuning_fifo_" + std::to_string(::getpid());
+  require(::mkfifo(fifo.c_str(), 0600) == 0, "mkfifo");
+  for (const char* path : {"/nonexistent/table", "/tmp", "/dev/zero", fifo.c_str()}) {
     ::setenv("IRIDIUM_TUNING_TABLE", path, 1);
     const std::string message =
         require_error(Errc::invalid_argument, {}, [] { tuning_table(); }).what();
@@ -245,6 +249,7 @@ IR_SCENARIO(no_table) {
                 message.find(path) != std::string::npos,
             message);
   }
+  ::unlink(fifo.c_str());
 }
 IR_SCENARIO(empty_table) {
   use_table("");
