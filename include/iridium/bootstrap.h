@@ -14,14 +14,16 @@ struct ContextOptions;
 struct Job {
   int rank = 0;            ///< 0 … size − 1
   int size = 1;            ///< number of ranks
-  std::string launcher;    ///< "iridium", "torchrun", "openmpi", "slurm", "threads" or "single"
+  /// "iridium", "torchrun", "openmpi", "slurm", "torch", "pmi", "threads" or "single".
+  std::string launcher;
   std::string rendezvous;  ///< the name ranks meet under: unique to the job among this user's jobs
                            ///< on this host
   std::string token;       ///< a peer that does not know it is turned away
 
-  /// The job this process was started in: `iridium run`, torchrun, Open MPI or Slurm, looked for in
-  /// this order, else a world of one. Throws `invalid_argument` when a launcher's variables are
-  /// incomplete or not numbers, and `unsupported` when the job spans several hosts.
+  /// The job this process was started in: `iridium run`, torchrun, Open MPI, Slurm, the variables
+  /// of torch.distributed or PMI, looked for in this order, else a world of one. Throws
+  /// `invalid_argument` when a launcher's variables are incomplete or not numbers, and `unsupported`
+  /// when the job spans several hosts.
   /// docs/bootstrap.md lists names and tokens per launcher.
   static Job from_environment();
 };

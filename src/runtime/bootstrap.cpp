@@ -1,9 +1,11 @@
 #include "iridium/bootstrap.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <initializer_list>
 #include <optional>
+#include <vector>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -13,22 +15,30 @@
 namespace iridium {
 namespace {
 
-/// The variables of one launcher: all of them are there, or none counts.
+/// The variables of one launcher: what is required is there, or the launcher is an error.
 class LauncherVariables {
  public:
-  LauncherVariables(const Environment& environment, std::string launcher,
-                    std::initializer_list<const char*> required)
-      : environment_(environment), launcher_(std::move(launcher)), required_(required) {}
-
-  std::string text(const char* variable) const {
-    if (auto value = environment_(variable)) return *value;
-    std::string present;
-    for (const char* other : required_)
-      if (environment_(other)) present += fmt::format("{}{}", present.empty() ? "" : ", ", other);
+  LauncherVariables(const Environment& environment, const std::string& launcher,
+                    std::initializer_list<const char*> required,
+                    std::initializer_list<const char*> optional = {})
+      : environment_(environment), launcher_(launcher) {
+    std::vector<const char*> present;
+    std::vector<const char*> missing;
+    for (const char* variable : required)
+      (environment(variable) ? present : missing).push_back(variable);
+    if (missing.empty()) return;
+    for (const char* variable : optional)
+      if (environment(variable)) present.push_back(variable);
+    const auto names = [](const std::vector<const char*>& variables) {
+      return fmt::format("{} {}", fmt::join(variables, ", "), variables.size() == 1 ? "is" : "are");
+    };
     throw Error(Errc::invalid_argument,
-                fmt::format("{} is set but {} is not: the variables of {} are incomplete", present,
-                            variable, launcher_));
+                fmt::format("{} set but {} not: the variables of {} are incomplete", names(present),
+                            names(missing), launcher));
   }
+
+  /// Of a required one.
+  std::string text(const char* variable) const { return *environment_(variable); }
 
   int number(const char* variable) const {
     const std::string value = text(variable);
@@ -54,18 +64,17 @@ class LauncherVariables {
  private:
   const Environment& environment_;
   std::string launcher_;
-  std::vector<const char*> required_;
 };
 
 std::optional<Job> iridium_job(const Environment& environment) {
   if (!environment(variables::rank) && !environment(variables::size) &&
       !environment(variables::job) && !environment(variables::token))
     return std::nullopt;
-  const LauncherVariables read(
-      environment, "iridium run",
-      {variables::rank, variables::size, variables::job, variables::token});
-  return Job{read.number(variables::rank), read.number(variables::size), "iridium",
-             read.text(variables::job), read.text(variables::token)};
+  const LauncherVariables read(environment, "iridium run", {variables::rank, variables::size},
+                               {variables::job, variables::token});
+  const std::string name = environment(variables::job).value_or("iridium");
+  return Job{read.number(variables::rank), read.number(variables::size), "iridium", name,
+             environment(variables::token).value_or(name)};
 }
 
 std::optional<Job> torchrun_job(const Environment& environment) {
@@ -116,6 +125,27 @@ std::optional<Job> slurm_job(const Environment& environment) {
   return Job{read.number("SLURM_PROCID"), size, "slurm", name, name};
 }
 
+/// What programs for torch.distributed are started with by hand. A size of 1 needs no launcher.
+std::optional<Job> torch_job(const Environment& environment) {
+  if (environment("WORLD_SIZE").value_or("1") == "1") return std::nullopt;
+  const LauncherVariables read(environment, "torch.distributed",
+                               {"RANK", "WORLD_SIZE", "MASTER_PORT"}, {"MASTER_ADDR"});
+  const int size = read.number("WORLD_SIZE");
+  read.require_one_host(size, "LOCAL_WORLD_SIZE");
+  const std::string name = fmt::format("torch-{}", read.text("MASTER_PORT"));
+  return Job{read.number("RANK"), size, "torch", name, name};
+}
+
+/// MPICH, Intel MPI and others.
+std::optional<Job> pmi_job(const Environment& environment) {
+  if (!environment("PMI_RANK") && !environment("PMI_SIZE")) return std::nullopt;
+  const LauncherVariables read(environment, "PMI", {"PMI_RANK", "PMI_SIZE"}, {"PMI_JOBID"});
+  const int size = read.number("PMI_SIZE");
+  read.require_one_host(size, "MPI_LOCALNRANKS");
+  const std::string name = fmt::format("pmi-{}", environment("PMI_JOBID").value_or("job"));
+  return Job{read.number("PMI_RANK"), size, "pmi", name, name};
+}
+
 }  // namespace
 
 void check_job(const Job& job) {
@@ -130,7 +160,8 @@ void check_job(const Job& job) {
 
 Job find_job(const Environment& environment) {
   std::optional<Job> job;
-  for (const auto launcher : {iridium_job, torchrun_job, openmpi_job, slurm_job})
+  for (const auto launcher :
+       {iridium_job, torchrun_job, openmpi_job, slurm_job, torch_job, pmi_job})
     if (!job) job = launcher(environment);
   if (!job) job = Job{0, 1, "single", "single", ""};
   check_job(*job);

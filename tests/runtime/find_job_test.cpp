@@ -54,6 +54,11 @@ const Variables slurm_step = {{"SLURM_JOB_ID", "77"},
                               {"SLURM_STEP_NUM_TASKS", "8"},
                               {"SLURM_STEP_NUM_NODES", "1"}};
 
+const Variables torch = {
+    {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "29500"}};
+const Variables pmi = {
+    {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"PMI_JOBID", "job-5"}, {"MPI_LOCALNRANKS", "4"}};
+
 struct Launcher {
   std::string name;
   Variables variables;
@@ -68,7 +73,7 @@ std::vector<Launcher> launchers() {
            iridium_run,
            "IRIDIUM_RANK",
            "IRIDIUM_SIZE",
-           {"IRIDIUM_RANK", "IRIDIUM_SIZE", "IRIDIUM_JOB", "IRIDIUM_TOKEN"},
+           {"IRIDIUM_RANK", "IRIDIUM_SIZE"},
            "IRIDIUM_RANK"},
           {"torchrun",
            torchrun,
@@ -87,7 +92,9 @@ std::vector<Launcher> launchers() {
            "SLURM_PROCID",
            "SLURM_STEP_NUM_TASKS",
            {"SLURM_JOB_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-           "SLURM_STEP_ID"}};
+           "SLURM_STEP_ID"},
+          {"torch", torch, "RANK", "WORLD_SIZE", {"RANK", "MASTER_PORT"}, "WORLD_SIZE"},
+          {"pmi", pmi, "PMI_RANK", "PMI_SIZE", {"PMI_RANK", "PMI_SIZE"}, "PMI_RANK"}};
 }
 
 void expect_message(const Error& error, const std::vector<std::string>& parts) {
@@ -98,8 +105,8 @@ void expect_message(const Error& error, const std::vector<std::string>& parts) {
 
 TEST(FindJob, WithoutALauncherIsAWorldOfOne) {
   for (const Variables& variables :
-       {Variables{}, Variables{{"RANK", "3"}, {"WORLD_SIZE", "4"}}, Variables{{"IRIDIUM_RANK", ""}},
-        Variables{{"TORCHELASTIC_RUN_ID", ""}}}) {
+       {Variables{}, Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, Variables{{"RANK", "3"}},
+        Variables{{"IRIDIUM_RANK", ""}}, Variables{{"TORCHELASTIC_RUN_ID", ""}}}) {
     const Job job = job_of(variables);
     EXPECT_EQ(job.rank, 0);
     EXPECT_EQ(job.size, 1);
@@ -110,9 +117,29 @@ TEST(FindJob, WithoutALauncherIsAWorldOfOne) {
 TEST(FindJob, ATokenAloneIsHalfAJob) {
   const Error error =
       expect_error(Errc::invalid_argument, [] { job_of({{"IRIDIUM_TOKEN", "left over"}}); });
-  EXPECT_NE(std::string(error.what()).find("IRIDIUM_TOKEN is set but IRIDIUM_RANK is not"),
-            std::string::npos)
-      << error.what();
+  expect_message(error, {"IRIDIUM_TOKEN is set but IRIDIUM_RANK, IRIDIUM_SIZE are not"});
+}
+
+TEST(FindJob, NeedsNoMoreThanARankAndASizeFromIridiumsVariables) {
+  const Job first = job_of({{"IRIDIUM_RANK", "0"}, {"IRIDIUM_SIZE", "2"}});
+  const Job second = job_of({{"IRIDIUM_RANK", "1"}, {"IRIDIUM_SIZE", "2"}});
+  EXPECT_EQ(second.rank, 1);
+  EXPECT_EQ(second.size, 2);
+  EXPECT_EQ(second.rendezvous, first.rendezvous);
+  EXPECT_EQ(second.token, first.token);
+}
+
+TEST(FindJob, ThrowsRatherThanLeaveARankAlone) {
+  for (const Variables& variables :
+       {Variables{{"WORLD_SIZE", "4"}}, Variables{{"RANK", "3"}, {"WORLD_SIZE", "4"}},
+        Variables{{"PMI_SIZE", "4"}}, Variables{{"PMI_RANK", "1"}}}) {
+    const Error error = expect_error(Errc::invalid_argument, [&] { job_of(variables); });
+    expect_message(error, {variables.rbegin()->first, "are incomplete"});
+  }
+  expect_message(
+      expect_error(Errc::invalid_argument, [] { job_of({{"WORLD_SIZE", "4"}}); }),
+      {"WORLD_SIZE is set but RANK, MASTER_PORT are not: the variables of torch.distributed are "
+       "incomplete"});
 }
 
 TEST(FindJob, ReadsIridiumRun) {
@@ -145,8 +172,26 @@ TEST(FindJob, ReadsASlurmStep) {
   EXPECT_EQ(job.launcher, "slurm");
 }
 
+TEST(FindJob, ReadsTorchsVariables) {
+  const Job job = job_of(torch);
+  EXPECT_EQ(job.rank, 1);
+  EXPECT_EQ(job.size, 2);
+  EXPECT_EQ(job.launcher, "torch");
+}
+
+TEST(FindJob, ReadsPmi) {
+  const Job job = job_of(pmi);
+  EXPECT_EQ(job.rank, 1);
+  EXPECT_EQ(job.size, 4);
+  EXPECT_EQ(job.launcher, "pmi");
+}
+
 TEST(FindJob, PrefersTheInnermostLauncher) {
-  Variables all = slurm_step;
+  Variables all = pmi;
+  EXPECT_EQ(job_of(all).launcher, "pmi");
+  all.insert(torch.begin(), torch.end());
+  EXPECT_EQ(job_of(all).launcher, "torch");
+  all.insert(slurm_step.begin(), slurm_step.end());
   EXPECT_EQ(job_of(all).launcher, "slurm");
   all.insert(openmpi.begin(), openmpi.end());
   EXPECT_EQ(job_of(all).launcher, "openmpi");
@@ -209,6 +254,7 @@ TEST(FindJob, RefusesNoRanksAndTooManyRanks) {
       Variables variables = with(launcher.variables, launcher.size, size);
       variables[launcher.rank] = "0";
       variables.erase("LOCAL_WORLD_SIZE");
+      variables.erase("MPI_LOCALNRANKS");
       variables.erase("OMPI_COMM_WORLD_LOCAL_SIZE");
       const Error error = expect_error(Errc::invalid_argument, [&] { job_of(variables); });
       expect_message(error, {std::string(size) + " ranks", "1 to 64"});
@@ -223,7 +269,8 @@ TEST(FindJob, TakesTheLargestJob) {
 
 TEST(FindJob, RefusesSeveralHosts) {
   for (const Variables& variables :
-       {with(torchrun, "LOCAL_WORLD_SIZE", "1"), with(openmpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
+       {with(torchrun, "LOCAL_WORLD_SIZE", "1"), with(torch, "LOCAL_WORLD_SIZE", "1"),
+        with(pmi, "MPI_LOCALNRANKS", "2"), with(openmpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
         with(slurm_step, "SLURM_STEP_NUM_NODES", "2")}) {
     const Error error = expect_error(Errc::unsupported, [&] { job_of(variables); });
     expect_message(error, {"several hosts are not supported"});
@@ -245,8 +292,8 @@ TEST(FindJob, RefusesAHostCountThatIsNoNumber) {
 TEST(FindJob, TakesOneHostWhenTheLauncherDoesNotSay) {
   for (const Launcher& launcher : launchers()) {
     Variables variables = launcher.variables;
-    for (const char* name :
-         {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_NUM_NODES"})
+    for (const char* name : {"LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                             "SLURM_STEP_NUM_NODES"})
       variables.erase(name);
     EXPECT_EQ(job_of(variables).launcher, launcher.name);
   }
@@ -288,7 +335,8 @@ TEST(FindJob, GivesDifferentJobsDifferentNames) {
         with(torchrun, "MASTER_PORT", "29501"), with(torchrun, "TORCHELASTIC_RUN_ID", "other"),
         openmpi, with(openmpi, "PMIX_NAMESPACE", "namespace-2"), slurm_step,
         with(slurm_step, "SLURM_STEP_ID", "4"), with(slurm_step, "SLURM_JOB_ID", "78"), iridium_run,
-        with(iridium_run, "IRIDIUM_JOB", "another")})
+        with(iridium_run, "IRIDIUM_JOB", "another"), torch, with(torch, "MASTER_PORT", "29501"),
+        pmi, with(pmi, "PMI_JOBID", "job-6")})
     names.insert(job_of(variables).rendezvous);
   for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
 }
