@@ -12,8 +12,8 @@ struct ContextOptions;
 
 /// A rank's place in its job. Plain data; any thread may read it.
 struct Job {
-  int rank = 0;            ///< 0 … size − 1
-  int size = 1;            ///< number of ranks
+  int rank = 0;  ///< 0 … size − 1
+  int size = 1;  ///< number of ranks
   /// "iridium", "torchrun", "openmpi", "slurm", "torch", "pmi", "threads" or "single".
   std::string launcher;
   std::string rendezvous;  ///< the name ranks meet under: unique to the job among this user's jobs
@@ -22,9 +22,9 @@ struct Job {
 
   /// The job this process was started in: `iridium run`, torchrun, Open MPI, Slurm, the variables
   /// of torch.distributed or PMI, looked for in this order, else a world of one. Throws
-  /// `invalid_argument` when a launcher's variables are incomplete or not numbers, and `unsupported`
-  /// when the job spans several hosts.
-  /// docs/bootstrap.md lists names and tokens per launcher.
+  /// `invalid_argument` when a launcher's variables are incomplete or not numbers, and
+  /// `unsupported` when the job spans several hosts. docs/bootstrap.md lists names and tokens per
+  /// launcher.
   static Job from_environment();
 };
 
