@@ -29,8 +29,8 @@ IR_DEVICE PacketElements<T> reduce_packets(const LaneCall<Threads>& call, Reduce
     });
   }
   PacketElements<T> result;
-  const Finish<Accumulator<T>> finish(op, peers.size());
-  for (int i = 0; i < size; ++i) result.elements[i] = convert<T>(finish(totals[i]));
+  const Finish<T> finish(op, peers.size());
+  for (int i = 0; i < size; ++i) result.elements[i] = finish(totals[i]);
   return result;
 }
 

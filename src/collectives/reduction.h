@@ -53,32 +53,42 @@ IR_DEVICE void with_combine(ReduceOp op, Use use) {
   }
 }
 
-/// What turns a sum into the result: an average is the sum times the rounded 1 / members, and
-/// integers lose their fraction.
-template <class A>
+/// What turns combined elements into results of type T: an average is the sum times the rounded
+/// 1 / members, and integers lose their fraction. A NaN gets the bits that NVIDIA's GPUs give it,
+/// all but the sign set: which of two NaNs a sum keeps is the compiler's choice.
+template <class T>
 class Finish {
+  using A = Accumulator<T>;
+
  public:
   IR_DEVICE Finish(ReduceOp op, int members)
-      : averages_(op == ReduceOp::avg), factor_(A(1) / static_cast<A>(members)) {}
-  // Not times 1 where it does not average: that changes the bits of some NaNs, unless the compiler
-  // leaves it out.
-  IR_DEVICE A operator()(A total) const { return averages_ ? total * factor_ : total; }
+      : factor_(op == ReduceOp::avg ? A(1) / static_cast<A>(members) : A(1)) {}
+  IR_DEVICE T operator()(A total) const { return with_one_nan(convert<T>(total * factor_)); }
 
  private:
-  bool averages_;
+  IR_DEVICE static T with_one_nan(T value) {
+    if constexpr (std::same_as<T, double>)
+      return value == value ? value : __builtin_bit_cast(double, ~std::uint64_t{0} >> 1);
+#if !IR_ON_CUDA
+    if constexpr (std::same_as<T, float>)
+      return value == value ? value : __builtin_bit_cast(float, ~std::uint32_t{0} >> 1);
+#endif
+    return value;  // the conversion or the multiplication has seen to it
+  }
+
   A factor_;
 };
-template <IntegerNumber A>
-class Finish<A> {
+template <IntegerNumber T>
+class Finish<T> {
  public:
   IR_DEVICE Finish(ReduceOp op, int members)
-      : divisor_(op == ReduceOp::avg ? static_cast<A>(members) : A(1)) {}
-  IR_DEVICE A operator()(A total) const { return divisor_ == 1 ? total : divide(total, divisor_); }
+      : divisor_(op == ReduceOp::avg ? static_cast<T>(members) : T(1)) {}
+  IR_DEVICE T operator()(T total) const { return divisor_ == 1 ? total : divide(total, divisor_); }
 
  private:
-  IR_COLD IR_DEVICE static A divide(A total, A divisor) { return static_cast<A>(total / divisor); }
+  IR_COLD IR_DEVICE static T divide(T total, T divisor) { return static_cast<T>(total / divisor); }
 
-  A divisor_;
+  T divisor_;
 };
 
 namespace detail {
@@ -193,7 +203,7 @@ IR_DEVICE void reduce_vectors(BlockOf<Threads> block, MemberVectors<Depth, T, Th
                               ReduceOp op, std::size_t whole, int members, int targets,
                               Combine combine) {
   constexpr int chunk = vector_elements<T>;
-  const Finish<Accumulator<T>> finish(op, members);
+  const Finish<T> finish(op, members);
   const auto table = target::block_address(target_table<T>());
   IR_ROLLED for (std::size_t at = static_cast<std::size_t>(block.thread()) * chunk; at < whole;
                  at += vectors.step) {
@@ -204,7 +214,7 @@ IR_DEVICE void reduce_vectors(BlockOf<Threads> block, MemberVectors<Depth, T, Th
         total.elements[i] = combine(total.elements[i], next.elements[i]);
     }
     alignas(16) T results[chunk];
-    for (int i = 0; i < chunk; ++i) results[i] = convert<T>(finish(total.elements[i]));
+    for (int i = 0; i < chunk; ++i) results[i] = finish(total.elements[i]);
     IR_ROLLED for (int i = 0; i < targets; ++i) {
       T* const to = target::read_pointer<T>(table + static_cast<unsigned>(i) * sizeof(T*));
       target::store_vector<Cache::normal>(to + at, results);
@@ -219,28 +229,28 @@ IR_DEVICE std::size_t reduce_tiles(BlockOf<Threads> block,
   constexpr int chunk = vector_elements<T>;
   // Short enough for the shards of small messages.
   constexpr int size = Vectors * 128 * chunk;
-  const Finish<Accumulator<T>> finish(work.op, work.members);
+  const Finish<T> finish(work.op, work.members);
   Seat* const seat = block.seat();
   std::size_t at = 0;
   for (; work.count - at >= size; at += size) {
     Tile<Accumulator<T>, size, Threads, chunk> total;
     for (int place = 0; place < work.members; ++place) {
       Tile<T, size, Threads> part;
-      target::begin_tile<size>(seat, part.elements);
-      target::load_tile<size, chunk, Threads, Cache::normal>(seat, part.elements,
+      target::begin_tile<size>(seat, elements_of(part));
+      target::load_tile<size, chunk, Threads, Cache::normal>(seat, elements_of(part),
                                                              work.source(place) + at);
       with_combine(work.op, [&](auto combine) {
-        accumulate<size>(total.elements, part.elements, place == 0, combine);
+        accumulate<size>(elements_of(total), elements_of(part), place == 0, combine);
       });
     }
     // Two loops again.
     const auto result =
         work.op == ReduceOp::avg
-            ? total.map([&](Accumulator<T> value) { return convert<T>(finish(value)); })
-            : total.map([](Accumulator<T> value) { return convert<T>(value); });
+            ? total.map([&](Accumulator<T> value) { return finish(value); })
+            : total.map([](Accumulator<T> value) { return Finish<T>(ReduceOp::sum, 1)(value); });
     for (int i = 0; i < work.targets; ++i)
       target::store_tile<size, chunk, Threads, Cache::normal>(seat, work.target(i) + at,
-                                                              result.elements);
+                                                              elements_of(result));
   }
   return at;
 }
@@ -249,7 +259,7 @@ IR_DEVICE std::size_t reduce_tiles(BlockOf<Threads> block,
 template <class T, int Threads, class Source, class Target>
 IR_DEVICE void reduce_elements(BlockOf<Threads> block, const Reduction<T, Source, Target>& work,
                                std::size_t first) {
-  const Finish<Accumulator<T>> finish(work.op, work.members);
+  const Finish<T> finish(work.op, work.members);
   IR_ROLLED for (std::size_t at = first + static_cast<std::size_t>(block.thread()); at < work.count;
                  at += static_cast<std::size_t>(block.thread_count())) {
     Accumulator<T> total = {};
@@ -258,7 +268,7 @@ IR_DEVICE void reduce_elements(BlockOf<Threads> block, const Reduction<T, Source
         accumulate<1>(&total, work.source(place) + at, place == 0, combine);
       });
     }
-    const T result = convert<T>(finish(total));
+    const T result = finish(total);
     IR_ROLLED for (int i = 0; i < work.targets; ++i) work.target(i)[at] = result;
   }
 }

@@ -23,11 +23,12 @@ IR_DEVICE void spread(BlockOf<Threads> block, int targets, Target target, const 
   IR_ROLLED for (; vectors && bytes - at >= tile; at += tile) {
     Tile<std::uint8_t, tile, Threads> held;
     target::point(block.seat());
-    target::begin_tile<tile>(block.seat(), held.elements);
-    target::load_tile<tile, 16, Threads, Cache::normal>(block.seat(), held.elements, from + at);
+    target::begin_tile<tile>(block.seat(), detail::elements_of(held));
+    target::load_tile<tile, 16, Threads, Cache::normal>(block.seat(), detail::elements_of(held),
+                                                        from + at);
     IR_ROLLED for (int i = 0; i < targets; ++i) {
       target::store_tile<tile, 16, Threads, Cache::normal>(block.seat(), target(i) + at,
-                                                           held.elements);
+                                                           detail::elements_of(held));
     }
   }
   IR_ROLLED for (int i = 0; i < targets; ++i) copy(block, target(i) + at, from + at, bytes - at);

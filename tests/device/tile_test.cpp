@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -387,6 +388,42 @@ TYPED_TEST(TileTest, ConvertsToEveryType) {
                        .blocks = 3},
                       shifts);
   });
+}
+
+/// Adds up a tile of ones: what its thread holds, and whatever else it has.
+struct AddsBeyondItsShare {
+  static constexpr int elements = 512;
+  const float* ones;
+  float* held;
+  float* all;
+
+  IR_DEVICE void operator()(Block block) const {
+    const auto tile = load<elements>(block, ones, 0, elements);
+    float sum = 0;
+    for_each(block, tile, [&](int, float value) { sum += value; });
+    held[block.thread()] = sum;
+    sum = 0;
+    static_cast<void>(tile.map([&](float value) {
+      sum += value;
+      return value;
+    }));
+    all[block.thread()] = sum;
+  }
+};
+
+TEST(SplitTiles, HaveNoZerosWhereOtherThreadsHoldElements) {
+  Context context({.backend = BackendKind::host, .split_blocks = true});
+  Stream stream = context.make_stream();
+  constexpr std::size_t threads = 4;
+  const std::vector<float> ones(AddsBeyondItsShare::elements, 1);
+  std::vector<float> held(threads, 0);
+  std::vector<float> all(threads, 0);
+  context.launch(stream, 1, AddsBeyondItsShare{ones.data(), held.data(), all.data()});
+  stream.synchronize();
+  for (std::size_t thread = 0; thread < threads; ++thread) {
+    EXPECT_EQ(held[thread], AddsBeyondItsShare::elements / threads);
+    EXPECT_TRUE(std::isnan(all[thread])) << "a sum over them passes with " << all[thread];
+  }
 }
 
 }  // namespace

@@ -148,12 +148,12 @@ IR_DEVICE Tile<T, Rows * Columns, Threads> load_rows(BlockOf<Threads> block,
                                                      const TileExtent& extent, RowAt row_at) {
   constexpr int chunk = vector_elements<T>;
   Tile<T, Rows * Columns, Threads> tile;
-  target::begin_tile<Rows * Columns>(block.seat(), tile.elements);
+  target::begin_tile<Rows * Columns>(block.seat(), elements_of(tile));
   for_each_chunk_of_rows<Rows, Columns, chunk, true>(
       block, extent, row_at,
-      [&](int held, const T* from) { load_chunk<C, chunk>(tile.elements + held, from); },
+      [&](int held, const T* from) { load_chunk<C, chunk>(elements_of(tile) + held, from); },
       [&](int held, const T* from, std::size_t columns) {
-        load_elements<chunk>(tile.elements + held, from, 0, columns, everywhere);
+        load_elements<chunk>(elements_of(tile) + held, from, 0, columns, everywhere);
       });
   return tile;
 }
@@ -202,10 +202,10 @@ IR_DEVICE void store(BlockOf<Threads> block, const Matrix<T>& to, std::size_t ro
       [&](int r) { return to.at(row + static_cast<std::size_t>(r), column); },
       [&](int held, T* at) {
         if constexpr (detail::has_vectors<T, Chunk>)
-          detail::store_chunk<C, Chunk>(at, tile.elements + held);
+          detail::store_chunk<C, Chunk>(at, detail::elements_of(tile) + held);
       },
       [&](int held, T* at, std::size_t columns) {
-        detail::store_elements<Chunk>(at, tile.elements + held, 0, columns, everywhere);
+        detail::store_elements<Chunk>(at, detail::elements_of(tile) + held, 0, columns, everywhere);
       });
 }
 
@@ -243,7 +243,7 @@ template <int Rows, int Columns, class T, int Threads, class RowOf, Cache C = Ca
   const auto extent = detail::extent_at(mine, 0, column);
   Tile<Value, Rows * Columns, Threads> tile;
   target::point(block.seat());
-  target::begin_tile<Rows * Columns>(block.seat(), tile.elements);
+  target::begin_tile<Rows * Columns>(block.seat(), detail::elements_of(tile));
   target::for_each_chunk<Rows * Columns, chunk, Threads>(block.seat(), [&](int place, int held) {
     const RemoteRow from = row_of(place / Columns);
     const auto first = static_cast<std::size_t>(place % Columns);
@@ -251,7 +251,7 @@ template <int Rows, int Columns, class T, int Threads, class RowOf, Cache C = Ca
     const bool is_there =
         detail::may_access(block, lane, mine, from.place, from.row, column, true) &&
         from.row < mine.rows && columns > 0;
-    Value* const to = tile.elements + held;
+    Value* const to = detail::elements_of(tile) + held;
     if (!is_there) return detail::load_elements<chunk>(to, to, 0, 0, everywhere);
     const T* const at = mine.on(lane.peers(), from.place).at(from.row, column + first);
     if (extent.vectors && columns >= chunk)

@@ -63,11 +63,10 @@ IR_DEVICE constexpr std::uint16_t narrow_fp16(float value) {
   const std::uint32_t small = magnitude < smallest_normal ? magnitude : smallest_normal;
   const std::uint32_t subnormal = float_bits(float_of(small) + 0.5f) - float_bits(0.5f);
   const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-  const std::uint32_t special =
-      magnitude > infinity ? 0x7e00u | (magnitude >> 13 & 0x3ffu) : 0x7c00u;
   const std::uint32_t finite = select(magnitude < smallest_normal, subnormal, normal);
-  return static_cast<std::uint16_t>(select(magnitude < too_large, finite, special) |
-                                    (bits >> 16 & 0x8000u));
+  const std::uint32_t number =
+      select(magnitude < too_large, finite, 0x7c00u) | (bits >> 16 & 0x8000u);
+  return static_cast<std::uint16_t>(select(magnitude > infinity, 0x7fffu, number));
 }
 
 IR_DEVICE constexpr float widen_bf16(std::uint16_t bits) {
@@ -85,13 +84,13 @@ IR_DEVICE constexpr std::uint16_t narrow_bf16(float value) {
   const std::uint32_t bits = float_bits(value);
   const std::uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
   const bool is_nan = (bits & 0x7fffffffu) > (255u << 23);
-  return static_cast<std::uint16_t>((is_nan ? bits | 0x400000u : rounded) >> 16);
+  return static_cast<std::uint16_t>(select(is_nan, 0x7fff0000u, rounded) >> 16);
 }
 
 }  // namespace detail
 
-/// IEEE 754 binary16. From a float it rounds to nearest even, overflows to infinity, and keeps a
-/// NaN a (quiet) NaN; a GPU may drop the NaN's sign and payload. To a float it is exact.
+/// IEEE 754 binary16. From a float it rounds to nearest even, overflows to infinity, and makes
+/// every NaN 0x7fff. To a float it is exact.
 struct fp16 {
   std::uint16_t bits;
 

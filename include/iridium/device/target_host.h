@@ -246,10 +246,11 @@ IR_DEVICE void copy_tile(Seat* seat, T* to, const T* from) {
   store_tile<Count, Chunk, Threads, cache>(seat, to, from);
 }
 
-/// Before a tile is loaded: gives a value to what other threads hold, where there is room for that.
+/// Before a tile is loaded: what only other threads hold is NaN, and −1 of integers. On a GPU it
+/// may be anything.
 template <int Count, class T>
 IR_DEVICE void begin_tile(const Seat* seat, T* elements) {
-  if (seat->threads > 1) std::memset(static_cast<void*>(elements), 0, Count * sizeof(T));
+  if (seat->threads > 1) std::memset(static_cast<void*>(elements), 0xff, Count * sizeof(T));
 }
 
 }  // namespace iridium::target

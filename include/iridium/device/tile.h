@@ -9,6 +9,10 @@
 
 namespace iridium {
 
+namespace detail {
+struct TileInside;
+}
+
 /// `N` elements in the registers of a block; on a CPU, in an array the compiler vectorises. Thread
 /// t holds chunks t, t + Threads, …, each of `Chunk` elements, so that a full tile moves between
 /// memory and registers in 16-byte accesses whatever the type.
@@ -26,27 +30,34 @@ class Tile {
   /// All elements `value`.
   IR_DEVICE static Tile filled(T value) {
     Tile tile;
-    for (int i = 0; i < held; ++i) tile.elements[i] = value;
+    for (int i = 0; i < held; ++i) tile.elements_[i] = value;
     return tile;
   }
 
-  /// function(element), for every element.
+  /// function(element), for every element; also for values that are no elements, where threads have
+  /// room for more than they hold: only its result may matter.
   template <class Function>
   IR_DEVICE auto map(Function function) const {
     Tile<decltype(function(T())), N, Threads, Chunk> result;
-    for (int i = 0; i < held; ++i) result.elements[i] = function(elements[i]);
+    for (int i = 0; i < held; ++i) result.elements_[i] = function(elements_[i]);
     return result;
   }
-  /// function(element, other's element), for every pair.
+  /// function(element, other's element), for every pair; otherwise as `map`.
   template <class Function, class U>
   IR_DEVICE auto zip(const Tile<U, N, Threads, Chunk>& other, Function function) const {
     Tile<decltype(function(T(), U())), N, Threads, Chunk> result;
-    for (int i = 0; i < held; ++i) result.elements[i] = function(elements[i], other.elements[i]);
+    for (int i = 0; i < held; ++i) result.elements_[i] = function(elements_[i], other.elements_[i]);
     return result;
   }
 
-  /// What this thread holds; which elements these are is the target's matter.
-  alignas(16) T elements[held];
+ private:
+  friend struct detail::TileInside;
+  template <Number, int, int, int>
+  friend class Tile;
+
+  /// What this thread holds, with room for what only other threads do: which elements these are is
+  /// the target's matter, and `for_each` tells.
+  alignas(16) T elements_[held];
 };
 
 /// A mask tells, by an element's index in its array, whether it is to be accessed: one that is not
@@ -57,6 +68,18 @@ struct Everywhere {
 inline constexpr Everywhere everywhere;
 
 namespace detail {
+
+struct TileInside {
+  template <class AnyTile>
+  IR_DEVICE static auto* elements(AnyTile& tile) {
+    return tile.elements_;
+  }
+};
+/// A tile's own array, for code that knows which elements the target has put there.
+template <class AnyTile>
+IR_DEVICE auto* elements_of(AnyTile& tile) {
+  return TileInside::elements(tile);
+}
 
 template <class T, int Chunk>
 inline constexpr bool has_vectors = Chunk * sizeof(T) % 16 == 0;
@@ -113,18 +136,19 @@ template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache:
   Seat* const seat = block.seat();
   Tile<T, N, Threads> tile;
   target::point(seat);
-  target::begin_tile<N>(seat, tile.elements);
+  target::begin_tile<N>(seat, detail::elements_of(tile));
   const bool vectors = target::allows_vectors(from + first);
   if (vectors && detail::is_full<N>(first, count, mask)) {
-    target::load_tile<N, chunk, Threads, C>(seat, tile.elements, from + first);
+    target::load_tile<N, chunk, Threads, C>(seat, detail::elements_of(tile), from + first);
     return tile;
   }
   target::for_each_chunk<N, chunk, Threads>(seat, [&](int place, int held) {
     const std::size_t index = first + static_cast<std::size_t>(place);
     if (vectors && detail::is_whole<chunk>(index, count, mask))
-      detail::load_chunk<C, chunk>(tile.elements + held, from + index);
+      detail::load_chunk<C, chunk>(detail::elements_of(tile) + held, from + index);
     else
-      detail::load_elements<chunk>(tile.elements + held, from + index, index, count, mask);
+      detail::load_elements<chunk>(detail::elements_of(tile) + held, from + index, index, count,
+                                   mask);
   });
   return tile;
 }
@@ -140,15 +164,15 @@ IR_DEVICE void store(BlockOf<Threads> block, T* to, std::size_t first, std::size
   const bool vectors = can_be_vectors && target::allows_vectors(to + first);
   if constexpr (can_be_vectors) {
     if (vectors && detail::is_full<N>(first, count, mask))
-      return target::store_tile<N, Chunk, Threads, C>(seat, to + first, tile.elements);
+      return target::store_tile<N, Chunk, Threads, C>(seat, to + first, detail::elements_of(tile));
   }
   target::for_each_chunk<N, Chunk, Threads>(seat, [&](int place, int held) {
     const std::size_t index = first + static_cast<std::size_t>(place);
     if constexpr (can_be_vectors) {
       if (vectors && detail::is_whole<Chunk>(index, count, mask))
-        return detail::store_chunk<C, Chunk>(to + index, tile.elements + held);
+        return detail::store_chunk<C, Chunk>(to + index, detail::elements_of(tile) + held);
     }
-    detail::store_elements<Chunk>(to + index, tile.elements + held, index, count, mask);
+    detail::store_elements<Chunk>(to + index, detail::elements_of(tile) + held, index, count, mask);
   });
 }
 
@@ -157,7 +181,7 @@ template <class T, int N, int Threads, int Chunk, class Function>
 IR_DEVICE void for_each(BlockOf<Threads> block, const Tile<T, N, Threads, Chunk>& tile,
                         Function function) {
   target::for_each_chunk<N, Chunk, Threads>(block.seat(), [&](int place, int held) {
-    for (int i = 0; i < Chunk; ++i) function(place + i, tile.elements[held + i]);
+    for (int i = 0; i < Chunk; ++i) function(place + i, detail::elements_of(tile)[held + i]);
   });
 }
 

@@ -27,7 +27,7 @@ struct AtomicAllReduce {
   IR_DEVICE void operator()(Block block) const {
     const Peers& peers = lane.peers();
     const int size = peers.size();
-    const Finish<Accumulator<T>> finish(op, size);
+    const Finish<T> finish(op, size);
     LaneCall call(lane, block);
     if (!call.begin()) return;
     IR_ROLLED for (std::uint32_t round = 0; round < shards.rounds.count; ++round) {
@@ -51,7 +51,7 @@ struct AtomicAllReduce {
         const std::size_t at = shards.first(shard, round);
         const Total* const theirs = peers.at(sums, shard);
         for_each_element(block, shards.slice(block, shard, round), [&](std::size_t i) {
-          out[at + i] = convert<T>(finish(static_cast<Accumulator<T>>(theirs[i])));
+          out[at + i] = finish(static_cast<Accumulator<T>>(theirs[i]));
         });
       }
     }

@@ -62,7 +62,7 @@ struct RingAllReduce {
       if (step + 1 < size) {
         mine[i] = value;
       } else {
-        const T result = convert<T>(Finish<Partial>(op, size)(value));
+        const T result = Finish<T>(op, size)(value);
         results(parity)[shards.staged(shard) + i] = result;
         out[at + i] = result;
       }
