@@ -67,6 +67,8 @@ class StreamRef {
   explicit StreamRef(std::shared_ptr<detail::StreamImpl> impl);
   std::shared_ptr<detail::StreamImpl> impl_;
 
+  /// Throws `unsupported` in a child that was forked since the stream was made.
+  detail::StreamImpl& impl() const;
   /// Keeps `resource` alive as long as the graph being captured, or until the work queued so far
   /// is done.
   void retain(std::shared_ptr<const void> resource);
@@ -86,6 +88,7 @@ class Stream : public StreamRef {
  private:
   friend class Context;
   explicit Stream(std::shared_ptr<detail::StreamImpl> impl);
+  void close() noexcept;
 };
 
 /// Recorded work that can be launched any number of times on any stream of the same backend.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "base/process_mark.h"
 #include "iridium/device/kernel.h"
 #include "iridium/info.h"
 #include "iridium/stream.h"
@@ -76,6 +77,8 @@ class StreamImpl {
   StreamImpl& operator=(const StreamImpl&) = delete;
   virtual ~StreamImpl() { tell_end(nullptr); }
 
+  const ProcessMark& process() const { return process_; }
+
   void at_end(EndListener listener) {
     const std::lock_guard lock(end_mutex_);
     end_listeners_.push_back(std::move(listener));
@@ -114,6 +117,7 @@ class StreamImpl {
   }
 
  private:
+  const ProcessMark process_;
   std::mutex end_mutex_;
   std::vector<EndListener> end_listeners_;
 };

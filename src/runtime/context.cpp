@@ -26,6 +26,12 @@ class ContextState {
   ContextState(const ContextState&) = delete;
   ContextState& operator=(const ContextState&) = delete;
 
+  /// For calls that do more than to tell a fact.
+  ContextCore& own_core() const {
+    core->require_own_process();
+    return *core;
+  }
+
   std::shared_ptr<ContextCore> core;
   std::shared_ptr<TeamState> world;
   std::mutex collective_mutex;  ///< making an array or a team takes several exchanges
@@ -69,16 +75,17 @@ std::size_t Context::stride() const {
 
 std::shared_ptr<detail::Allocation> Context::allocate_bytes(std::size_t bytes,
                                                             std::size_t alignment) {
+  ContextCore& core = state_->own_core();
   const std::lock_guard lock(state_->collective_mutex);
-  return state_->core->allocate(bytes, alignment);
+  return core.allocate(bytes, alignment);
 }
 
 bool Context::is_symmetric(const void* pointer, std::size_t bytes) const {
-  return state_->core->heap().contains(pointer, bytes);
+  return state_->own_core().heap().contains(pointer, bytes);
 }
 
 void* Context::translate(void* pointer, int rank) const {
-  return state_->core->heap().translate(pointer, rank);
+  return state_->own_core().heap().translate(pointer, rank);
 }
 
 Team Context::world() const {
@@ -86,6 +93,7 @@ Team Context::world() const {
 }
 
 Team Context::make_team(std::span<const int> ranks, const TeamOptions& options) {
+  state_->core->require_own_process();
   const std::lock_guard lock(state_->collective_mutex);
   return Team(std::make_shared<detail::TeamState>(
       state_->core, std::vector<int>(ranks.begin(), ranks.end()), options));
@@ -96,22 +104,22 @@ void Context::barrier() {
 }
 
 Stream Context::make_stream() {
-  auto stream = state_->core->backend().make_stream();
+  auto stream = state_->own_core().backend().make_stream();
   state_->core->streams()->add(stream);
   return Stream(std::move(stream));
 }
 
 void Context::launch_kernel(StreamRef& stream, Grid grid, const detail::KernelEntry& entry,
                             const void* kernel) const {
-  state_->core->launch(*stream.impl_, grid, entry, kernel);
+  state_->core->launch(stream.impl(), grid, entry, kernel);
 }
 
 void Context::prepare_kernel(const detail::KernelEntry& entry) const {
-  state_->core->backend().prepare(entry);
+  state_->own_core().backend().prepare(entry);
 }
 
 StreamRef Context::borrow_stream(void* native_handle) {
-  auto stream = state_->core->backend().borrow_stream(native_handle);
+  auto stream = state_->own_core().backend().borrow_stream(native_handle);
   state_->core->streams()->add(stream);
   return StreamRef(std::move(stream));
 }

@@ -98,9 +98,21 @@ void ContextCore::fail_together(const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    mailbox_->fail(everyone_, to_fault(error, rank_));
-    throw;
+    const Fault fault = to_fault(error, rank_);
+    mailbox_->fail(everyone_, fault);
+    throw fault.error();
   }
+}
+
+void ContextCore::succeed_together(const std::string& call, const std::function<void()>& body) {
+  Bytes fault;  // empty when there is none
+  try {
+    body();
+  } catch (const std::exception& error) {
+    fault = encode(to_fault(error, rank_));
+  }
+  for (const Contribution& part : exchange_all(call, {std::move(fault), {}}))
+    if (!part.data.empty()) throw decode_fault(part.data).error();
 }
 
 void ContextCore::map_segments(std::uint64_t context_id) {
@@ -120,7 +132,8 @@ void ContextCore::map_segments(std::uint64_t context_id) {
     if (!segment) throw Error(Errc::protocol, fmt::format("rank {} sent no segment", rank), {rank});
     window->map(rank, segment);
   }
-  heap_ = std::make_shared<Heap>(std::move(window), rank_, size_, heap_bytes_, streams_);
+  heap_ = own_by_process(
+      std::make_unique<Heap>(std::move(window), rank_, size_, heap_bytes_, streams_));
   statuses_ = std::make_shared<StatusPool>(*backend_, heap_, streams_);
 }
 

@@ -26,6 +26,10 @@ class ContextCore {
   ContextCore(const Job& job, const ContextOptions& options);
 
   int rank() const { return rank_; }
+  /// Throws `unsupported` in a child that was forked since.
+  void require_own_process() const {
+    if (!process_.is_here()) throw forked_child_error();
+  }
   int size() const { return size_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   std::size_t heap_bytes() const { return heap_bytes_; }
@@ -45,6 +49,8 @@ class ContextCore {
   void announce(std::string_view step) const;
   /// Runs a step of the construction. What it throws, all ranks get.
   void fail_together(const std::function<void()>& body);
+  /// Runs a step of `call` on every rank. What it throws on one, all throw, and later calls work.
+  void succeed_together(const std::string& call, const std::function<void()>& body);
 
   /// All ranks, in order.
   const std::vector<int>& ranks() const { return everyone_.members; }
@@ -73,6 +79,7 @@ class ContextCore {
   /// False when the deadline came first.
   bool wait_for_own_frees(const Deadline& deadline) const;
 
+  const ProcessMark process_;
   const int rank_;
   const int size_;
   const std::chrono::milliseconds timeout_;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/deadline.h"
+#include "iridium/errors.h"
 #include "runtime/control_message.h"
 
 namespace iridium {
@@ -17,6 +18,8 @@ class ControlListener {
   virtual void on_message(int from, Message message) = 0;
   /// `rank`'s link is closed or broken, for `reason`; nothing more will come from it.
   virtual void on_gone(int rank, const std::string& reason) = 0;
+  /// This rank cannot receive what was sent to it: the fault is its own, whose link it was.
+  virtual void on_failure(const Error& error) = 0;
 };
 
 /// The seat for other transports: a control plane that spans hosts implements this.

@@ -156,6 +156,7 @@ std::optional<Markers> Heap::try_mark() noexcept {
 }
 
 void Heap::free(std::uint64_t id, std::size_t offset) {
+  if (!process_.is_here()) return;
   std::optional<Markers> work = try_mark();
   const std::lock_guard lock(mutex_);
   live_.erase(offset);

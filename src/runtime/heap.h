@@ -30,6 +30,8 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   Heap(std::shared_ptr<Window> window, int rank, int size, std::size_t bytes,
        std::shared_ptr<StreamRegistry> streams);
 
+  const ProcessMark& process() const { return process_; }
+
   /// What the other ranks must know: the arrays freed here whose work is done, and whether more are
   /// to come. `gave_up`: their work did not end in time. Sent again until `apply` has seen it.
   Bytes report(bool gave_up = false);
@@ -73,6 +75,7 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   std::optional<Markers> try_mark() noexcept;
   void free(std::uint64_t id, std::size_t offset);
 
+  const ProcessMark process_;
   std::shared_ptr<Window> window_;
   const int rank_;
   const int size_;

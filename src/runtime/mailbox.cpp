@@ -314,6 +314,15 @@ void Mailbox::on_gone(int rank, const std::string& reason) {
   changed_.notify_all();
 }
 
+void Mailbox::on_failure(const Error& error) {
+  const Fault fault = to_fault(error, rank_);
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, inbox] : inboxes_) set_fault(inbox, fault);
+  }
+  changed_.notify_all();
+}
+
 void Mailbox::shut_down() noexcept {
   {
     const std::lock_guard lock(mutex_);

@@ -105,6 +105,7 @@ class Mailbox final : private ControlListener {
 
   void on_message(int from, Message message) override;
   void on_gone(int rank, const std::string& reason) override;
+  void on_failure(const Error& error) override;
 
   /// Notes the fault unless there is one, and tells the watcher.
   static void set_fault(Inbox& inbox, const Fault& fault);

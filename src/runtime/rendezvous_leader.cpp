@@ -7,8 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
 #include <list>
 #include <optional>
+#include <string_view>
+#include <thread>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -23,11 +27,41 @@ namespace {
 
 constexpr std::size_t max_strangers = 256;
 
+FileDescriptor open_lock(const std::string& path, int flags) {
+  return FileDescriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
+}
+
+struct LockAttempt {
+  bool is_held = false;  ///< by another
+  bool is_mine = false;  ///< and the file still has its name: the last holder may have removed it
+};
+
+LockAttempt try_lock(const FileDescriptor& file, const std::string& path) {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {.is_held = true};
+  struct stat held = {};
+  struct stat named = {};
+  return {.is_mine = ::fstat(file.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
+                     held.st_ino == named.st_ino};
+}
+
 /// Makes sure that a job has one leader at a time. The file goes with this object.
 class LeaderLock {
  public:
   explicit LeaderLock(std::string path) : path_(std::move(path)) {
-    while (!try_take()) {
+    // Whoever sweeps the directory holds a lock for a moment.
+    const Deadline end_of_sweeps(std::chrono::milliseconds(100));
+    while (true) {
+      file_ = open_lock(path_, O_CREAT);
+      if (!file_) throw system_error("cannot open " + path_);
+      const LockAttempt attempt = try_lock(file_, path_);
+      if (attempt.is_mine) return;
+      if (attempt.is_held && end_of_sweeps.expired())
+        throw Error(Errc::invalid_argument,
+                    fmt::format("two ranks have the id 0: another one holds {} and waits for its "
+                                "peers (contexts made at the same time need different names)",
+                                path_),
+                    {0});
+      if (attempt.is_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
   ~LeaderLock() { ::unlink(path_.c_str()); }
@@ -35,35 +69,32 @@ class LeaderLock {
   LeaderLock& operator=(const LeaderLock&) = delete;
 
  private:
-  /// False when the last holder removed the file between the open and the lock.
-  bool try_take() {
-    FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file) throw system_error("cannot open " + path_);
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-      throw Error(Errc::invalid_argument,
-                  fmt::format("two ranks have the id 0: another one holds {} and waits for its "
-                              "peers (contexts made at "
-                              "the same time need different names)",
-                              path_),
-                  {0});
-    struct stat held = {};
-    struct stat named = {};
-    if (::fstat(file.get(), &held) != 0 || ::stat(path_.c_str(), &named) != 0 ||
-        held.st_ino != named.st_ino)
-      return false;
-    file_ = std::move(file);
-    return true;
-  }
-
   std::string path_;
   FileDescriptor file_;
 };
+
+constexpr std::string_view lock_suffix = ".lock";
+
+/// Removes what leaders that were killed have left in the directory.
+void sweep(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    std::string path = entry.path();
+    if (!path.ends_with(lock_suffix)) continue;
+    const FileDescriptor file = open_lock(path, 0);
+    if (!file || !try_lock(file, path).is_mine) continue;
+    const std::string socket = path.substr(0, path.size() - lock_suffix.size());
+    ::unlink(socket.c_str());
+    ::unlink(path.c_str());
+  }
+}
 
 /// The listening socket. One found in its place while holding the lock is a dead process's and can
 /// go.
 class MeetingPoint {
  public:
-  explicit MeetingPoint(const std::string& path) : lock_(path + ".lock"), path_(path) {
+  explicit MeetingPoint(const std::string& path)
+      : lock_(path + std::string(lock_suffix)), path_(path) {
     ::unlink(path_.c_str());
     listener_ = listen_at(path_);
   }
@@ -89,6 +120,7 @@ class Leader {
  public:
   Leader(const Job& job, const std::string& path, const Deadline& deadline)
       : job_(job), deadline_(deadline), members_(static_cast<std::size_t>(job.size)) {
+    sweep(std::filesystem::path(path).parent_path());
     meeting_point_.emplace(path);
   }
 
@@ -184,7 +216,7 @@ class Leader {
   }
 
   void accept_strangers() {
-    while (auto socket = accept_from(meeting_point_->listener())) {
+    while (auto socket = accept_next()) {
       const PeerIdentity peer = identify_peer(*socket);
       if (peer.user != ::geteuid()) {
         log(LogLevel::warn, 0, "turned away process {} of user {} at the rendezvous", peer.process,
@@ -193,6 +225,19 @@ class Leader {
       }
       if (strangers_.size() == max_strangers) strangers_.pop_front();
       strangers_.push_back({std::move(*socket), {}, peer.process});
+    }
+  }
+
+  /// Where descriptors run out, whoever has waited longest without a word makes room; a rank comes
+  /// again.
+  std::optional<FileDescriptor> accept_next() {
+    while (true) {
+      try {
+        return accept_from(meeting_point_->listener());
+      } catch (const Error&) {
+        if (strangers_.empty()) throw;
+        strangers_.pop_front();
+      }
     }
   }
 

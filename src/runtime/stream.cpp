@@ -20,6 +20,11 @@ void require_pointer(const char* call, const void* pointer, std::size_t bytes) {
 
 StreamRef::StreamRef(std::shared_ptr<detail::StreamImpl> impl) : impl_(std::move(impl)) {}
 
+detail::StreamImpl& StreamRef::impl() const {
+  if (!impl_->process().is_here()) throw forked_child_error();
+  return *impl_;
+}
+
 void StreamRef::copy(void* to, const void* from, std::size_t bytes) {
   require_pointer("copy", to, bytes);
   require_pointer("copy", from, bytes);
@@ -28,43 +33,43 @@ void StreamRef::copy(void* to, const void* from, std::size_t bytes) {
   if (target < source + bytes && source < target + bytes)
     throw Error(Errc::invalid_argument, fmt::format("copy: {} bytes at {} and at {} overlap", bytes,
                                                     fmt::ptr(from), fmt::ptr(to)));
-  if (bytes > 0) impl_->copy(to, from, bytes);
+  if (bytes > 0) impl().copy(to, from, bytes);
 }
 
 void StreamRef::fill(void* to, unsigned char value, std::size_t bytes) {
   require_pointer("fill", to, bytes);
-  if (bytes > 0) impl_->fill(to, value, bytes);
+  if (bytes > 0) impl().fill(to, value, bytes);
 }
 
 void StreamRef::call(std::function<void()> function) {
   if (!function) throw Error(Errc::invalid_argument, "call: the function is empty");
-  impl_->call(std::move(function));
+  impl().call(std::move(function));
 }
 
 void StreamRef::retain(std::shared_ptr<const void> resource) {
-  if (resource) impl_->retain(std::move(resource));
+  if (resource) impl().retain(std::move(resource));
 }
 
 void StreamRef::synchronize() {
-  impl_->synchronize();
+  impl().synchronize();
 }
 bool StreamRef::idle() {
-  return impl_->idle();
+  return impl().idle();
 }
 void StreamRef::begin_capture() {
-  impl_->begin_capture();
+  impl().begin_capture();
 }
 Graph StreamRef::end_capture() {
-  return Graph(impl_->end_capture());
+  return Graph(impl().end_capture());
 }
 CaptureStatus StreamRef::capture_status() const {
-  return impl_->capture_status();
+  return impl().capture_status();
 }
 void StreamRef::launch(const Graph& graph) {
-  impl_->launch(graph.impl_);
+  impl().launch(graph.impl_);
 }
 void* StreamRef::native_handle() const {
-  return impl_->native_handle();
+  return impl().native_handle();
 }
 
 Stream::Stream(std::shared_ptr<detail::StreamImpl> impl) : StreamRef(std::move(impl)) {}
@@ -72,14 +77,18 @@ Stream::Stream(Stream&& other) noexcept : StreamRef(std::move(other.impl_)) {}
 
 Stream& Stream::operator=(Stream&& other) noexcept {
   if (this != &other) {
-    if (impl_) impl_->close();
+    close();
     impl_ = std::move(other.impl_);
   }
   return *this;
 }
 
 Stream::~Stream() {
-  if (impl_) impl_->close();
+  close();
+}
+
+void Stream::close() noexcept {
+  if (impl_ && impl_->process().is_here()) impl_->close();
 }
 
 Graph::Graph(std::shared_ptr<const detail::GraphImpl> impl) : impl_(std::move(impl)) {}

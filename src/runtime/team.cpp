@@ -57,13 +57,12 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   const auto self = std::find(ranks.begin(), ranks.end(), core_->rank());
   if (self != ranks.end()) place_ = static_cast<int>(self - ranks.begin());
   channel_.members = std::move(ranks);
-  if (place_ >= 0) {
-    core_->mailbox().open(channel_.id);
-    set_up_lane();
-  }
-  // Nobody signals into a lane that is not zero yet.
+  if (place_ >= 0) core_->mailbox().open(channel_.id);
   try {
-    core_->exchange_all(call + ": lane is ready", {});
+    // Nobody signals into a lane that is not zero yet.
+    core_->succeed_together(call + ": lane is ready", [this] {
+      if (place_ >= 0) set_up_lane();
+    });
   } catch (...) {
     core_->mailbox().close(channel_.id);
     throw;
@@ -100,6 +99,7 @@ Lane TeamState::lane(std::string_view operation) const {
 }
 
 void TeamState::check() const {
+  core_->require_own_process();
   require_member("check");
   throw_device_fault();
   if (const auto fault = core_->mailbox().fault_of(channel_)) {
@@ -154,6 +154,7 @@ std::byte* TeamState::counterpart(const void* mine, int place) const {
 }
 
 std::vector<Contribution> TeamState::exchange(const std::string& call, Bytes mine, int patience) {
+  core_->require_own_process();
   require_member(call);
   core_->refuse_capture(call);
   throw_device_fault();

@@ -130,7 +130,10 @@ class UnixControlPlane final : public ControlPlane {
     } catch (const Error& error) {
       result = ReadResult::closed;
       reason = error.what();
-      ::shutdown(link.connection.get(), SHUT_RDWR);
+      const bool is_own_failure = error.code() == Errc::system;
+      if (is_own_failure) listener_->on_failure(error);
+      // The peer shall still hear why.
+      ::shutdown(link.connection.get(), is_own_failure ? SHUT_RD : SHUT_RDWR);
     }
     if (result == ReadResult::open) return;
     // The descriptor stays open until destruction: senders may be using it.

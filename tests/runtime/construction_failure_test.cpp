@@ -1,12 +1,16 @@
 // A rank killed with SIGKILL in every phase of its construction.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <thread>
 #include <tuple>
+#include <vector>
 
+#include "runtime/rendezvous.h"
+#include "runtime/socket.h"
 #include "support/ranks.h"
 #include "support/resources.h"
 
@@ -100,6 +104,68 @@ TEST(KilledLeader, ItsSocketDoesNotDisturbTheNext) {
   EXPECT_FALSE(files_in(directory.path()).empty());
   expect_all_ok(run_ranks(RankKind::processes, "leads_after_the_dead", jobs));
   EXPECT_TRUE(files_in(directory.path()).empty());
+}
+
+TEST(KilledLeader, ItsFilesGoWhenAnyOtherJobMeets) {
+  const ScopedRuntimeDirectory directory;
+  EXPECT_EQ(run_ranks(RankKind::processes, "leads_and_dies", {make_local_jobs(2)[0]})[0].signal,
+            SIGALRM);
+  EXPECT_FALSE(files_in(directory.path()).empty());
+  expect_all_ok(run_ranks(RankKind::processes, "leads_after_the_dead", 2));
+  EXPECT_TRUE(files_in(directory.path()).empty());
+}
+
+/// So many descriptors more than there are now.
+void limit_descriptors(rlim_t more) {
+  const int next = ::dup(0);
+  ::close(next);
+  ::rlimit limit = {};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = static_cast<rlim_t>(next) + more;
+  require(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+}
+
+IR_SCENARIO(rank_1_lacks_descriptors) {
+  ContextOptions options = {.timeout = std::chrono::minutes(1)};
+  if (job.rank == 1)
+    options.on_step = [](std::string_view step) {
+      // Enough for its own segment, and not for those of the others.
+      if (step == "segments") limit_descriptors(1);
+    };
+  const Error error = require_error(Errc::system, {1}, [&] { Context context(job, options); });
+  require(std::string(error.what()).find("oo many open files") != std::string::npos, error.what());
+}
+
+TEST(LackOfDescriptors, IsBlamedOnTheRankThatHasIt) {
+  for (int i = 0; i < 5; ++i)
+    expect_all_ok(run_ranks(RankKind::processes, "rank_1_lacks_descriptors", 4));
+}
+
+IR_SCENARIO(strangers_take_the_leaders_descriptors) {
+  std::vector<FileDescriptor> strangers;
+  ContextOptions options = {.timeout = std::chrono::minutes(1)};
+  options.on_step = [&](std::string_view step) {
+    ::rlimit limit = {};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (job.rank == 0 && step == "rendezvous") limit_descriptors(10);
+    if (job.rank == 0 && step == "links") {
+      limit.rlim_cur = limit.rlim_max;
+      ::setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (job.rank == 1 && step == "rendezvous")
+      while (strangers.size() < 20) {
+        if (auto stranger = connect_to(rendezvous_path(job, "default")))
+          strangers.push_back(std::move(*stranger));
+        else
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+  };
+  Context context(job, options);
+  context.barrier();
+}
+
+TEST(LackOfDescriptors, DoesNotEndARendezvousForWhichStrangersCame) {
+  expect_all_ok(run_ranks(RankKind::processes, "strangers_take_the_leaders_descriptors", 2));
 }
 
 }  // namespace

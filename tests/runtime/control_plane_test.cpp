@@ -34,6 +34,7 @@ class Recorder final : public ControlListener {
     gone_[rank] = reason;
     changed_.notify_all();
   }
+  void on_failure(const Error& error) override { ADD_FAILURE() << error.what(); }
 
   std::string wait_for_gone(int rank) {
     std::unique_lock lock(mutex_);

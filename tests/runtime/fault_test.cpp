@@ -85,6 +85,92 @@ TEST(ForkedChild, CannotLeaveInItsParentsName) {
   expect_all_ok(run_ranks(RankKind::processes, "child_ends_its_copy", 3));
 }
 
+/// How many of a context's calls a forked child is not refused, or 100 when there is another error.
+int count_calls_allowed(Context& context, Team& team, Stream& stream, StreamRef& borrowed,
+                        const Graph& graph, SymmetricArray<int>& array) {
+  const std::vector<std::function<void()>> calls = {
+      [&] { context.allocate<int>(1); },
+      [&] { static_cast<void>(context.is_symmetric(array.data(), 4)); },
+      [&] { static_cast<void>(context.at(array.data(), 0)); },
+      [&] { context.make_team({0, 1}); },
+      [&] { context.barrier(); },
+      [&] { context.make_stream(); },
+      [&] { context.borrow_stream(nullptr); },
+      [&] { team.barrier(); },
+      [&] { team.all_gather(1); },
+      [&] { team.check(); },
+      [&] { static_cast<void>(team.lane("test")); },
+      [&] { team.retain_on(stream); },
+      [&] { array.retain_on(stream); },
+      [&] { all_reduce(stream, team, array.data(), array.data(), 100, {}); },
+      [&] { device_barrier(stream, team); },
+      [&] { stream.copy(array.data(), array.data() + 1, 4); },
+      [&] { stream.fill(array.data(), 1, 4); },
+      [&] { stream.call([] {}); },
+      [&] { stream.synchronize(); },
+      [&] { static_cast<void>(stream.idle()); },
+      [&] { stream.begin_capture(); },
+      [&] { stream.end_capture(); },
+      [&] { static_cast<void>(stream.capture_status()); },
+      [&] { stream.launch(graph); },
+      [&] { borrowed.fill(array.data(), 1, 4); },
+  };
+  int allowed = 0;
+  for (const auto& call : calls) {
+    try {
+      call();
+      ++allowed;
+    } catch (const Error& error) {
+      const bool refused = error.code() == Errc::unsupported &&
+                           std::string(error.what()).find("forked") != std::string::npos;
+      if (!refused) return 100;
+    }
+  }
+  return allowed;
+}
+
+IR_SCENARIO(child_calls) {
+  auto context = std::make_unique<Context>(job, ContextOptions{.timeout = long_timeout});
+  auto team = std::make_unique<Team>(context->make_team({1, 0}));
+  auto stream = std::make_unique<Stream>(context->make_stream());
+  StreamRef borrowed = context->borrow_stream(stream->native_handle());
+  auto array = std::make_unique<SymmetricArray<int>>(context->allocate<int>(100));
+  stream->begin_capture();
+  all_reduce(*stream, *team, array->data(), array->data(), 100, {});
+  auto graph = std::make_unique<Graph>(stream->end_capture());
+  stream->fill(array->data(), 0, 400);
+  stream->launch(*graph);
+  if (job.rank == 1) {
+    // The stream's thread holds the stream's lock again and again while the child is made.
+    for (int i = 0; i < 20; ++i) stream->call([] {});
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(10);
+      const int allowed = count_calls_allowed(*context, *team, *stream, borrowed, *graph, *array);
+      graph.reset();
+      array.reset();
+      stream.reset();
+      team.reset();
+      context.reset();
+      ::_exit(allowed);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    require(WIFEXITED(status), "the child ended by itself");
+    require(WEXITSTATUS(status) == 0,
+            "calls allowed in the child: " + std::to_string(WEXITSTATUS(status)));
+  }
+  stream->fill(array->data(), 1, 400);
+  stream->launch(*graph);
+  stream->synchronize();
+  require(array->data()[99] == 0x02020202, "the parent's collective is right");
+  context->barrier();
+}
+
+TEST(ForkedChild, IsRefusedByEveryCallAndEndsInPeace) {
+  expect_all_ok(run_ranks(RankKind::processes, "child_calls", 2));
+}
+
 class FaultTest : public ::testing::TestWithParam<RankKind> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, FaultTest,
                          ::testing::Values(RankKind::threads, RankKind::processes),

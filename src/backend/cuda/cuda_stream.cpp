@@ -376,7 +376,7 @@ std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool ow
   std::erase_if(streams.by_handle, [](const auto& entry) { return entry.second.expired(); });
   auto& slot = streams.by_handle[{device, stream}];
   std::shared_ptr<CudaStream> known = slot.lock();
-  if (!known) slot = known = std::make_shared<CudaStream>(device, stream, owned);
+  if (!known) slot = known = own_by_process(std::make_unique<CudaStream>(device, stream, owned));
   return known;
 }
 

@@ -298,7 +298,7 @@ std::unique_ptr<Marker> HostStream::mark() {
 }  // namespace
 
 std::shared_ptr<detail::StreamImpl> make_host_stream(const Schedule& schedule) {
-  auto stream = std::make_shared<HostStream>(schedule);
+  auto stream = own_by_process(std::make_unique<HostStream>(schedule));
   LiveStreams& streams = live_streams();
   const std::lock_guard lock(streams.mutex);
   streams.by_handle[stream.get()] = stream;
