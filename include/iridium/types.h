@@ -30,4 +30,24 @@ std::string_view name(Placement placement);
 /// The placement called `text`; throws `invalid_argument` with the known names.
 Placement parse_placement(std::string_view text);
 
+/// How the kernels of one rank reach the segment of another. From the best to the worst.
+enum class Link {
+  shared,        ///< both run on one device, or on CPUs of one host
+  nvlink,        ///< NVLink between GPUs
+  pcie_atomics,  ///< PCIe, with native atomics
+  pcie,          ///< PCIe without them: nobody may update a peer's memory atomically
+  none,          ///< not at all
+};
+
+/// "shared", "nvlink", "pcie_atomics", "pcie" or "none".
+std::string_view name(Link link);
+
+/// The link called `text`; throws `invalid_argument` with the known names.
+Link parse_link(std::string_view text);
+
+/// Whether one side can update the other's memory atomically.
+constexpr bool has_native_atomics(Link link) {
+  return link < Link::pcie;
+}
+
 }  // namespace iridium

@@ -37,6 +37,30 @@ Placement parse_placement(std::string_view text) {
               "unknown placement '" + std::string(text) + "': expected device or host");
 }
 
+std::string_view name(Link link) {
+  switch (link) {
+    case Link::shared:
+      return "shared";
+    case Link::nvlink:
+      return "nvlink";
+    case Link::pcie_atomics:
+      return "pcie_atomics";
+    case Link::pcie:
+      return "pcie";
+    case Link::none:
+      return "none";
+  }
+  return "unknown";
+}
+
+Link parse_link(std::string_view text) {
+  for (Link link : {Link::shared, Link::nvlink, Link::pcie_atomics, Link::pcie, Link::none})
+    if (text == name(link)) return link;
+  throw Error(Errc::invalid_argument,
+              "unknown link '" + std::string(text) +
+                  "': expected shared, nvlink, pcie_atomics, pcie or none");
+}
+
 const char* version() {
   return IR_VERSION;
 }
