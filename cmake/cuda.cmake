@@ -1,8 +1,21 @@
 # The CUDA language, for kernels; what links no kernel needs none of it.
-set(IRIDIUM_CUDA_ARCHITECTURES "90a" CACHE STRING
-    "Architectures to build kernels for: a CMake list, or 'portable' for A100 to Blackwell")
+set(IRIDIUM_CUDA_ARCHITECTURES "native" CACHE STRING
+    "Architectures to build kernels for: a CMake list, 'portable' for A100 to Blackwell and later, or 'native' for this machine's GPUs, 90a where there are none")
 if(IRIDIUM_CUDA_ARCHITECTURES STREQUAL "portable")
-  set(CMAKE_CUDA_ARCHITECTURES 80 86 89 90a 100)
+  # Machine code for what is known; PTX, without -real, for what is not.
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90a-real 100 120)
+elseif(IRIDIUM_CUDA_ARCHITECTURES STREQUAL "native")
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE capabilities ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${capabilities}")
+  list(REMOVE_DUPLICATES capabilities)
+  list(TRANSFORM capabilities REPLACE "\\." "")
+  # Hopper's own instructions belong to no family.
+  list(TRANSFORM capabilities REPLACE "^90$" "90a")
+  if(NOT capabilities)
+    set(capabilities 90a)
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${capabilities})
 else()
   set(CMAKE_CUDA_ARCHITECTURES ${IRIDIUM_CUDA_ARCHITECTURES})
 endif()

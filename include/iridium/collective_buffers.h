@@ -24,12 +24,11 @@ struct CollectiveBuffers {
 void require_elements(const char* operation, const char* array, std::size_t size, std::size_t count,
                       int members = 1);
 
-/// A graph that is being captured keeps what it works on.
+/// A graph that Iridium captures keeps what it works on.
 template <class T>
 void retain_captured(StreamRef& stream, const SymmetricArray<T>& in, const SymmetricArray<T>& out) {
-  if (stream.capture_status() != CaptureStatus::active) return;
-  in.retain_on(stream);
-  out.retain_on(stream);
+  in.retain_in_capture(stream);
+  out.retain_in_capture(stream);
 }
 
 }  // namespace iridium::detail

@@ -30,8 +30,13 @@ class ContextState;
 /// from defaults. Backend, heap size, timeout and checked mode must be the same on every rank.
 struct ContextOptions {
   std::optional<BackendKind> backend = {};  ///< default: the best one present
-  std::optional<int> device = {};           ///< the GPU to use; default: rank modulo their number
+  /// The GPU to use. Default: that of the calling thread's current CUDA context; without one the
+  /// local rank, as the launcher says, modulo the number of GPUs.
+  std::optional<int> device = {};
   std::optional<Placement> placement = {};  ///< default: the device's own memory
+  /// For tests: ranks treat each other as if no better link lay between them. Ranks that share a
+  /// GPU then fence their stores for the whole system, as ranks with a GPU each do.
+  std::optional<Link> link = {};
   std::optional<std::size_t> heap_bytes = {};             ///< size of this rank's segment
   std::optional<std::chrono::milliseconds> timeout = {};  ///< bound of every wait for other ranks
   std::optional<bool> checked = {};  ///< checked mode: accesses to peers, collective calls
@@ -70,6 +75,11 @@ class Context {
   int size() const;
   BackendKind backend() const;
   Placement placement() const;
+  /// The number of this rank's GPU, as this process counts them; -1 on CPUs.
+  int device() const;
+  /// How kernels of this rank reach the segment of `rank`; throws `invalid_argument` when there is
+  /// no such rank.
+  Link link(int rank) const;
   std::chrono::milliseconds timeout() const;
   /// The segment's size: the heap bytes asked for, rounded up to the backend's granularity.
   std::size_t heap_bytes() const;

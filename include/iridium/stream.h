@@ -72,6 +72,8 @@ class StreamRef {
   /// Keeps `resource` alive as long as the graph being captured, or until the work queued so far
   /// is done.
   void retain(std::shared_ptr<const void> resource);
+  /// Keeps `resource` alive as long as the graph being captured by Iridium, if any.
+  void retain_in_capture(std::shared_ptr<const void> resource);
   template <class T>
   friend class SymmetricArray;
 };

@@ -67,6 +67,10 @@ class SymmetricArray {
   /// plain pointers. While capturing, as long as the graph lives; otherwise until the work queued
   /// so far is done.
   void retain_on(StreamRef& stream) const { stream.retain(allocation_); }
+  /// Keeps the memory alive as long as the graph that Iridium is capturing on `stream`; does
+  /// nothing when there is none. In a capture begun elsewhere the caller keeps it. The collectives
+  /// do this with their arrays.
+  void retain_in_capture(StreamRef& stream) const { stream.retain_in_capture(allocation_); }
 
  private:
   friend class Context;

@@ -11,6 +11,7 @@
 
 #include "iridium/device/lane.h"
 #include "iridium/stream.h"
+#include "iridium/types.h"
 
 namespace iridium {
 
@@ -46,6 +47,9 @@ class Team {
   const std::string& name() const;
   /// The largest grid every member can run.
   int max_blocks() const;
+  /// The worst link between two members. Without native atomics (`has_native_atomics`) a kernel may
+  /// not update another member's memory: updates would be lost.
+  Link link() const;
 
   /// The team's lane, for one launch of a kernel of one's own: two launches with the same value
   /// that overlap may go unnoticed. `operation` is what errors call the kernel. Throws the reason

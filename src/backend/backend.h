@@ -1,6 +1,7 @@
 // What a backend must be able to do. Everything above this header knows no vendor.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -79,6 +80,12 @@ class StreamImpl {
 
   const ProcessMark& process() const { return process_; }
 
+  /// Where its work runs, as messages call it: "GPU 1", "the CPUs".
+  virtual std::string place() const = 0;
+
+  /// The registry that has looked at this stream last, so that it need not look again.
+  std::atomic<std::uint64_t> last_registry = 0;
+
   void at_end(EndListener listener) {
     const std::lock_guard lock(end_mutex_);
     end_listeners_.push_back(std::move(listener));
@@ -132,6 +139,10 @@ class Backend {
   virtual Placement placement() const = 0;
   /// Where this rank runs, in a form `check_peers` understands; empty where that does not matter.
   virtual std::string place() const = 0;
+  /// The number of this rank's device; -1 where there are none to number.
+  virtual int device() const { return -1; }
+  /// What `StreamImpl::place` is for streams that can run this rank's kernels.
+  virtual std::string stream_place() const = 0;
   /// What the vendor calls the device.
   virtual std::string device_name() const = 0;
   /// Learns where every rank runs: entry r is rank r's place. Throws when they cannot work
@@ -154,8 +165,10 @@ class Backend {
   /// Zeroed memory that the host and kernels of this rank reach at the same address.
   virtual std::shared_ptr<void> allocate_host_visible(std::size_t bytes) = 0;
 
-  /// Whether all ranks' segments and kernels are on this rank's device. The same on every rank.
-  virtual bool has_all_ranks() const = 0;
+  /// How this rank's kernels reach the segment of `peer`, once `check_peers` was called.
+  virtual Link link(int peer) const = 0;
+  /// Whether this rank's kernels reach the memory at `address`. Asks the driver.
+  virtual bool reaches(const void* address) const = 0;
   /// The largest grid of an ordinary kernel whose blocks may wait for each other, when every rank
   /// on the device has as many on each of several lanes.
   virtual int max_blocks() const = 0;
@@ -172,10 +185,12 @@ class Backend {
 /// What a rank wants to run on.
 struct BackendRequest {
   std::optional<BackendKind> kind = {};  ///< default: the best one present
-  std::optional<int> device = {};        ///< default: the rank modulo the number of devices
+  std::optional<int> device = {};        ///< default: see `ContextOptions`
   Placement placement = Placement::device;
+  std::optional<Link> link = {};  ///< see `ContextOptions`
   int rank = 0;
-  bool split_blocks = false;                        ///< see `ContextOptions`
+  std::optional<int> local_rank = {};  ///< among the ranks on this host, as the launcher says
+  bool split_blocks = false;           ///< see `ContextOptions`
   std::optional<std::uint64_t> schedule_seed = {};  ///< see `ContextOptions`
 };
 

@@ -49,8 +49,9 @@ std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
   // Ranks that share a seed would stall at the same places.
   if (schedule.seed)
     *schedule.seed = *schedule.seed * 1'000'003 + static_cast<unsigned>(request.rank) * 1009u;
+  const Link link = request.link.value_or(Link::shared);
   if (!request.kind)
-    return why_no_cuda().empty() ? make_cuda_backend(request) : make_host_backend(schedule);
+    return why_no_cuda().empty() ? make_cuda_backend(request) : make_host_backend(schedule, link);
   switch (*request.kind) {
     case BackendKind::cuda:
       require_available(BackendKind::cuda, why_no_cuda());
@@ -61,7 +62,7 @@ std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
     case BackendKind::host:
       break;
   }
-  return make_host_backend(schedule);
+  return make_host_backend(schedule, link);
 }
 
 }  // namespace iridium

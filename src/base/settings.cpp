@@ -19,6 +19,10 @@ constexpr std::array table = {
     Setting{
         "ContextOptions::placement", "", variables::placement, "device",
         "Memory the segment lies in: `device`, or `host` for host memory mapped for CPU and GPU."},
+    Setting{"ContextOptions::link", "", variables::link, "what there is",
+            "The best link that ranks take for granted between each other: `nvlink`, "
+            "`pcie_atomics` or `pcie` make ranks on one device, or on CPUs, behave as if such a "
+            "link lay between them. For tests."},
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
@@ -131,6 +135,14 @@ Placement placement_setting(const Environment& environment) {
   } catch (const Error&) {
     throw bad_value(variables::placement, *value, "device or host");
   }
+}
+
+std::optional<Link> link_setting(const Environment& environment) {
+  const auto value = environment(variables::link);
+  if (!value) return std::nullopt;
+  for (const Link link : {Link::nvlink, Link::pcie_atomics, Link::pcie})
+    if (*value == name(link)) return link;
+  throw bad_value(variables::link, *value, "nvlink, pcie_atomics or pcie");
 }
 
 std::size_t heap_bytes_setting(const Environment& environment) {

@@ -18,6 +18,7 @@ namespace variables {
 inline constexpr const char* backend = "IRIDIUM_BACKEND";
 inline constexpr const char* device = "IRIDIUM_DEVICE";
 inline constexpr const char* placement = "IRIDIUM_PLACEMENT";
+inline constexpr const char* link = "IRIDIUM_LINK";
 inline constexpr const char* heap_bytes = "IRIDIUM_HEAP_BYTES";
 inline constexpr const char* timeout = "IRIDIUM_TIMEOUT";
 inline constexpr const char* checked = "IRIDIUM_CHECKED";
@@ -46,6 +47,8 @@ inline constexpr std::chrono::milliseconds default_timeout{30'000};
 std::optional<BackendKind> backend_setting(const Environment& environment);
 std::optional<int> device_setting(const Environment& environment);
 Placement placement_setting(const Environment& environment);
+/// None when not set.
+std::optional<Link> link_setting(const Environment& environment);
 std::size_t heap_bytes_setting(const Environment& environment);
 std::chrono::milliseconds timeout_setting(const Environment& environment);
 bool checked_setting(const Environment& environment);

@@ -89,6 +89,8 @@ void check_buffers(const char* operation, const Team& team,
   const std::size_t alignment = size_of(buffers.type);
   check_address(operation, "in", buffers.in, extents.in_bytes, alignment);
   check_address(operation, "out", buffers.out, extents.out_bytes, alignment);
+  state.require_reachable(operation, buffers.in, extents.in_bytes);
+  state.require_reachable(operation, buffers.out, extents.out_bytes);
   if (buffers.symmetric) {
     state.require_symmetric(operation, buffers.in, extents.in_bytes);
     state.require_symmetric(operation, buffers.out, extents.out_bytes);

@@ -8,6 +8,7 @@ namespace iridium::detail {
 
 struct Access {
   static StreamImpl& stream(StreamRef& stream) { return stream.impl(); }
+  static const std::shared_ptr<StreamImpl>& shared(const StreamRef& stream) { return stream.impl_; }
   static const std::shared_ptr<TeamState>& team(const Team& team) { return team.state_; }
 };
 

@@ -1,5 +1,7 @@
 #include "iridium/context.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 
 #include "runtime/context_core.h"
@@ -57,6 +59,9 @@ int Context::size() const {
 BackendKind Context::backend() const {
   return state_->core->backend().kind();
 }
+int Context::device() const {
+  return state_->core->backend().device();
+}
 Placement Context::placement() const {
   return state_->core->backend().placement();
 }
@@ -71,6 +76,13 @@ std::byte* Context::segment() const {
 }
 std::size_t Context::stride() const {
   return state_->core->heap().stride();
+}
+
+Link Context::link(int rank) const {
+  if (rank < 0 || rank >= size())
+    throw Error(Errc::invalid_argument,
+                fmt::format("link: rank {} does not exist: the job has {} ranks", rank, size()));
+  return state_->core->backend().link(rank);
 }
 
 std::shared_ptr<detail::Allocation> Context::allocate_bytes(std::size_t bytes,
@@ -111,7 +123,9 @@ Stream Context::make_stream() {
 
 void Context::launch_kernel(StreamRef& stream, Grid grid, const detail::KernelEntry& entry,
                             const void* kernel) const {
-  state_->core->launch(stream.impl(), grid, entry, kernel);
+  detail::StreamImpl& queue = stream.impl();
+  state_->core->adopt(stream.impl_);
+  state_->core->launch(queue, grid, entry, kernel);
 }
 
 void Context::prepare_kernel(const detail::KernelEntry& entry) const {

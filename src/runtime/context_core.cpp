@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <thread>
 
@@ -48,6 +49,7 @@ BackendRequest backend_request(const Job& job, const ContextOptions& options) {
   request.device = options.device ? options.device : device_setting(process_environment);
   request.placement =
       options.placement ? *options.placement : placement_setting(process_environment);
+  request.link = options.link ? options.link : link_setting(process_environment);
   request.split_blocks =
       options.split_blocks ? *options.split_blocks : split_blocks_setting(process_environment);
   request.schedule_seed =
@@ -117,7 +119,7 @@ void ContextCore::succeed_together(const std::string& call, const std::function<
 
 void ContextCore::map_segments(std::uint64_t context_id) {
   announce("segments");
-  agree("context: terms", {});
+  agree("context: terms", {}, {});
   std::vector<std::string> places;
   for (const Contribution& part :
        exchange_all("context: places", {PayloadWriter().text(backend_->place()).take(), {}}))
@@ -137,7 +139,10 @@ void ContextCore::map_segments(std::uint64_t context_id) {
   statuses_ = std::make_shared<StatusPool>(*backend_, heap_, streams_);
 }
 
-TeamTerms ContextCore::terms(const TeamOptions& options) const {
+TeamTerms ContextCore::terms(const std::vector<int>& members, const TeamOptions& options) const {
+  Link worst = Link::shared;
+  if (std::ranges::find(members, rank_) != members.end())
+    for (const int member : members) worst = std::max(worst, backend_->link(member));
   return {.version = version(),
           .backend = std::string(name(backend_->kind())),
           .placement = std::string(name(backend_->placement())),
@@ -148,12 +153,14 @@ TeamTerms ContextCore::terms(const TeamOptions& options) const {
           .checked = checked_,
           .timeout_ms = timeout_.count(),
           .device = backend_->device_name(),
-          .max_blocks = std::min(options.max_blocks, backend_->max_blocks())};
+          .max_blocks = std::min(options.max_blocks, backend_->max_blocks()),
+          .link = worst};
 }
 
-TeamTerms ContextCore::agree(const std::string& call, const TeamOptions& options) {
+TeamTerms ContextCore::agree(const std::string& call, const std::vector<int>& members,
+                             const TeamOptions& options) {
   std::vector<TeamTerms> all;
-  for (const Contribution& part : exchange_all(call, {encode(terms(options)), {}}))
+  for (const Contribution& part : exchange_all(call, {encode(terms(members, options)), {}}))
     all.push_back(decode_terms(part.data));
   return reconcile(ranks(), all);
 }
@@ -165,6 +172,15 @@ std::vector<Contribution> ContextCore::exchange(Channel& channel, const std::str
 
 std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Contribution mine) {
   return exchange(everyone_, call, std::move(mine));
+}
+
+void ContextCore::adopt(const std::shared_ptr<detail::StreamImpl>& stream) const {
+  if (streams_->knows(*stream)) return;
+  if (const std::string place = backend_->stream_place(); stream->place() != place)
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("a stream on {} cannot run work of a context on {}", stream->place(), place));
+  streams_->add(stream);
 }
 
 void ContextCore::launch(detail::StreamImpl& stream, Grid grid, const detail::KernelEntry& entry,

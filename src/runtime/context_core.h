@@ -41,6 +41,11 @@ class ContextCore {
 
   StatusPool& statuses() const { return *statuses_; }
 
+  /// Before work of this context goes onto a stream that another one may have made: the heap waits
+  /// for it, too, before it uses freed memory again. Throws `invalid_argument`, naming both places,
+  /// for a stream elsewhere.
+  void adopt(const std::shared_ptr<detail::StreamImpl>& stream) const;
+
   /// Launches a kernel; see `Context::launch`.
   void launch(detail::StreamImpl& stream, Grid grid, const detail::KernelEntry& entry,
               const void* kernel) const;
@@ -56,7 +61,8 @@ class ContextCore {
   const std::vector<int>& ranks() const { return everyone_.members; }
 
   /// Compares what every rank brings to a team made with `options`: an exchange among all ranks.
-  TeamTerms agree(const std::string& call, const TeamOptions& options);
+  TeamTerms agree(const std::string& call, const std::vector<int>& members,
+                  const TeamOptions& options);
 
   /// Collective over the world; see `Context::allocate`. The caller holds the context's collective
   /// lock.
@@ -74,7 +80,7 @@ class ContextCore {
   std::uint32_t next_channel_id() { return ++last_channel_id_; }
 
  private:
-  TeamTerms terms(const TeamOptions& options) const;
+  TeamTerms terms(const std::vector<int>& members, const TeamOptions& options) const;
   void map_segments(std::uint64_t context_id);
   /// False when the deadline came first.
   bool wait_for_own_frees(const Deadline& deadline) const;

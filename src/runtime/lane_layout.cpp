@@ -64,7 +64,8 @@ Lane make_lane(const LaneLayout& layout, const LanePlace& where, std::string_vie
   peers.place = where.place;
   peers.size = static_cast<int>(where.ranks.size());
   peers.rank = where.ranks[static_cast<std::size_t>(where.place)];
-  peers.on_one_device = where.on_one_device;
+  peers.on_one_device = where.link == Link::shared && where.placement == Placement::device;
+  peers.native_atomics = has_native_atomics(where.link);
   peers.segment_stride = stride;
   if (is_evenly_spaced(where.ranks))
     peers.place_stride = where.ranks.size() < 2 ? 0 : (where.ranks[1] - where.ranks[0]) * stride;

@@ -20,7 +20,8 @@ struct LanePlace {
   std::size_t stride = 0;      ///< between the segments of neighbouring ranks
   LaneStatus* status = nullptr;
   std::uint64_t timeout_ns = 0;
-  bool on_one_device = false;
+  Link link = Link::shared;  ///< the worst one between two members
+  Placement placement = Placement::host;
   std::uint32_t call_id = 0;  ///< another one for every call
   /// In checked mode: all of this member's segment.
   std::span<const std::byte> segment = {};

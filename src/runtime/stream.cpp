@@ -50,6 +50,10 @@ void StreamRef::retain(std::shared_ptr<const void> resource) {
   if (resource) impl().retain(std::move(resource));
 }
 
+void StreamRef::retain_in_capture(std::shared_ptr<const void> resource) {
+  if (resource) impl().retain_in_capture(std::move(resource));
+}
+
 void StreamRef::synchronize() {
   impl().synchronize();
 }

@@ -1,6 +1,7 @@
 #include "runtime/stream_registry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace iridium {
@@ -10,8 +11,16 @@ bool all_reached(const Markers& work) {
                      [](const auto& marker) { return marker->reached(); });
 }
 
+namespace {
+std::atomic<std::uint64_t> registries_made = 0;
+constexpr std::size_t least_pruning_size = 16;
+}  // namespace
+
+StreamRegistry::StreamRegistry() : id_(++registries_made) {}
+
 void StreamRegistry::add(const std::shared_ptr<detail::StreamImpl>& stream) {
   const std::lock_guard lock(mutex_);
+  stream->last_registry.store(id_, std::memory_order_relaxed);
   // A stream that goes takes its entry away before its address can be another's.
   const auto known = [&](const Entry& entry) { return entry.id == stream.get(); };
   if (std::any_of(streams_.begin(), streams_.end(), known)) return;
@@ -54,6 +63,12 @@ void StreamRegistry::stream_ended(const detail::StreamImpl* id,
     const std::lock_guard lock(mutex_);
     std::erase_if(streams_, [&](const Entry& entry) { return entry.id == id; });
     if (last_work) last_work_.push_back(std::move(last_work));
+    // A borrowed stream may go at every call, and nobody allocate for days. Twice what was left the
+    // last time, so that looking at all of them costs each of them little.
+    if (last_work_.size() > std::max(pruning_size_, least_pruning_size)) {
+      std::erase_if(last_work_, [](const auto& marker) { return marker->reached(); });
+      pruning_size_ = 2 * last_work_.size();
+    }
   }
   ended_.notify_all();
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,7 +22,13 @@ bool all_reached(const Markers& work);
 /// Thread safety: all of it.
 class StreamRegistry : public std::enable_shared_from_this<StreamRegistry> {
  public:
+  StreamRegistry();
   void add(const std::shared_ptr<detail::StreamImpl>& stream);
+  /// Whether the stream is surely here. Fast, and wrong at times for streams that several contexts
+  /// use: `add` looks again.
+  bool knows(const detail::StreamImpl& stream) const {
+    return stream.last_registry.load(std::memory_order_relaxed) == id_;
+  }
   bool any_capturing() const;
   /// The end of everything submitted so far, on every stream; none while a stream is capturing and
   /// cannot be marked.
@@ -35,10 +43,12 @@ class StreamRegistry : public std::enable_shared_from_this<StreamRegistry> {
   void stream_ended(const detail::StreamImpl* id, std::shared_ptr<const Marker> last_work);
   std::vector<std::shared_ptr<detail::StreamImpl>> live() const;
 
+  const std::uint64_t id_;  ///< no other registry of this process has it
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<Entry> streams_;
-  Markers last_work_;  ///< of streams that have gone
+  Markers last_work_;             ///< of streams that have gone
+  std::size_t pruning_size_ = 0;  ///< of `last_work_`, at which it is pruned
 };
 
 }  // namespace iridium

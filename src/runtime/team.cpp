@@ -44,10 +44,11 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   const std::string call = fmt::format("make_team({})", fmt::join(ranks, ", "));
   core_->refuse_capture(call);
 
-  const TeamTerms terms = core_->agree(call, options);
+  const TeamTerms terms = core_->agree(call, ranks, options);
   TeamOptions agreed = options;
   agreed.max_blocks = max_blocks_ = terms.max_blocks;
   device_ = tuning_device(terms.device);
+  link_ = terms.link;
   channel_.id = core_->next_channel_id();
   channel_.name = options.name.empty() ? fmt::format("team {}", channel_.id)
                                        : fmt::format("team {}", options.name);
@@ -90,7 +91,8 @@ Lane TeamState::lane(std::string_view operation) const {
        .stride = core_->heap().stride(),
        .status = status_.get(),
        .timeout_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(core_->timeout()).count()),
-       .on_one_device = core_->backend().has_all_ranks(),
+       .link = link_,
+       .placement = core_->backend().placement(),
        .call_id = next_call_id_.fetch_add(1, std::memory_order_relaxed),
        .segment = core_->checked()
                       ? std::span<const std::byte>(core_->heap().segment(), core_->heap_bytes())
@@ -142,11 +144,26 @@ void TeamState::require_symmetric(const char* call, const void* address, std::si
                             fmt::ptr(address)));
 }
 
+void TeamState::require_reachable(const char* call, const void* address, std::size_t bytes) const {
+  if (core_->checked() && bytes > 0 && !core_->backend().reaches(address))
+    throw Error(Errc::invalid_argument,
+                fmt::format("{}: {} bytes at {} are memory of the host that kernels on {} do not "
+                            "reach: pin it (cudaHostAlloc, cudaHostRegister) or copy it there",
+                            call, bytes, fmt::ptr(address), core_->backend().stream_place()));
+}
+
 void TeamState::require_place(const char* call, int place) const {
   if (place < 0 || place >= static_cast<int>(ranks().size()))
     throw Error(Errc::invalid_argument,
                 fmt::format("{}: place {} does not exist: {} has {} members", call, place, name(),
                             ranks().size()));
+}
+
+void TeamState::require_native_atomics(const std::string& what) const {
+  if (!has_native_atomics(link_))
+    throw Error(Errc::unsupported,
+                fmt::format("{} updates members' memory atomically, which the link {} of {} cannot",
+                            what, iridium::name(link_), name()));
 }
 
 std::byte* TeamState::counterpart(const void* mine, int place) const {
@@ -184,6 +201,10 @@ const std::string& Team::name() const {
 }
 int Team::max_blocks() const {
   return state_->max_blocks();
+}
+
+Link Team::link() const {
+  return state_->link();
 }
 
 Lane Team::lane(std::string_view operation) const {

@@ -16,6 +16,7 @@ void launch_on_team(StreamRef& stream, const Team& team, const char* operation, 
   const auto kernel = make_kernel(state->lane(operation));
   using Kernel = std::remove_cv_t<decltype(kernel)>;
   detail::StreamImpl& queue = detail::Access::stream(stream);
+  state->core().adopt(detail::Access::shared(stream));
   queue.retain_in_capture(state);
   state->core().launch(queue, grid, detail::kernel_entry<Kernel, detail::ThisCompiler>(), &kernel);
 }

@@ -25,6 +25,8 @@ class TeamState final : private ChannelWatcher {
   void require_member(const std::string& call) const;
   /// Throws `invalid_argument` unless the range lies in one symmetric array.
   void require_symmetric(const char* call, const void* address, std::size_t bytes) const;
+  /// In checked mode, throws `invalid_argument` for memory that kernels of this rank do not reach.
+  void require_reachable(const char* call, const void* address, std::size_t bytes) const;
   /// Throws `invalid_argument` for a place that does not exist.
   void require_place(const char* call, int place) const;
   /// Where the member at `place`, which exists, has its counterpart of this rank's `mine`.
@@ -43,6 +45,11 @@ class TeamState final : private ChannelWatcher {
   const std::string& name() const { return channel_.name; }
   int place() const { return place_; }
   int max_blocks() const { return max_blocks_; }
+  /// The worst one between two members.
+  Link link() const { return link_; }
+  /// Throws `unsupported` where members cannot update each other's memory atomically, which `what`
+  /// would do.
+  void require_native_atomics(const std::string& what) const;
   /// The members' device as the tuning table names it; empty when they have different ones.
   const std::string& device() const { return device_; }
   const LaneLayout& layout() const { return layout_; }
@@ -58,6 +65,7 @@ class TeamState final : private ChannelWatcher {
   Channel channel_;
   int place_ = -1;  ///< of this rank in the list; −1 for no member
   int max_blocks_ = 0;
+  Link link_ = Link::shared;
   std::string device_;
   LaneLayout layout_;
   std::shared_ptr<Allocation> lane_;

@@ -21,6 +21,7 @@ Bytes encode(const TeamTerms& terms) {
       .number(terms.timeout_ms)
       .text(terms.device)
       .number(terms.max_blocks)
+      .number(static_cast<std::uint8_t>(terms.link))
       .take();
 }
 
@@ -38,6 +39,10 @@ TeamTerms decode_terms(std::span<const std::byte> bytes) {
   terms.timeout_ms = reader.number<std::int64_t>();
   terms.device = reader.text();
   terms.max_blocks = reader.number<int>();
+  const auto link = reader.number<std::uint8_t>();
+  if (link > static_cast<std::uint8_t>(Link::none))
+    throw Error(Errc::protocol, fmt::format("there is no link {}", link));
+  terms.link = static_cast<Link>(link);
   return terms;
 }
 
@@ -63,6 +68,7 @@ TeamTerms reconcile(const std::vector<int>& ranks, const std::vector<TeamTerms>&
   for (const TeamTerms& other : terms) {
     if (other.device != agreed.device) agreed.device.clear();
     agreed.max_blocks = std::min(agreed.max_blocks, other.max_blocks);
+    agreed.link = std::max(agreed.link, other.link);
   }
   return agreed;
 }

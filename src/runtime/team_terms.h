@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "iridium/types.h"
 #include "runtime/payload.h"
 
 namespace iridium {
@@ -21,8 +22,9 @@ struct TeamTerms {
   bool checked = false;
   std::int64_t timeout_ms = 0;
   // Those that may differ.
-  std::string device;  ///< the device's name; empty when they differ
-  int max_blocks = 0;  ///< the smallest wins
+  std::string device;        ///< the device's name; empty when they differ
+  int max_blocks = 0;        ///< the smallest wins
+  Link link = Link::shared;  ///< this member's worst one to a member; the worst wins
 };
 
 Bytes encode(const TeamTerms& terms);

@@ -212,7 +212,9 @@ void expect_overlaps_to_be_found(bool split) {
       const LaneState& state = *lane.state();
       ASSERT_EQ(state.abort != lane_is_well, failed);
       if (failed) {
-        ASSERT_EQ(state.fault.kind, FaultKind::lane_busy);
+        const auto reporter = std::ranges::find(state.raised, 1u) - state.raised;
+        ASSERT_LT(reporter, 2);
+        ASSERT_EQ(state.faults[reporter].kind, FaultKind::lane_busy);
         continue;
       }
       // By chance one came after the other, and nothing was mixed up.

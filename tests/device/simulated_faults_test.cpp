@@ -19,6 +19,12 @@ struct Meet {
   }
 };
 
+/// A call that is nothing but a barrier.
+struct OnlyMeet {
+  Lane lane;
+  IR_DEVICE void operator()(BlockOf<64> block) const { LaneCall(lane, block).meet(); }
+};
+
 struct WaitFor {
   Lane lane;
   std::uint32_t* flag;
@@ -72,6 +78,30 @@ TEST(SimulatedFaults, ARankThatStaysAwayIsNamedByAll) {
   }
 }
 
+TEST(SimulatedFaults, WithoutNativeAtomicsTheLowestPlaceThatReportsWins) {
+  std::uint64_t late_winners = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SimulationOptions options = with_ranks(4, seed);
+    options.link = Link::pcie;
+    // Members settle for a sixteenth of it, which has to be longer than drawn stalls.
+    options.timeout_turns = 300'000;
+    Simulation simulation(options);
+    // Three reasons at about the same time.
+    for (const int rank : {3, 2, 1})
+      simulation.launch(rank, 2 + rank, OnlyMeet{simulation.lane(rank)});
+    simulation.run();
+    simulation.launch(0, 1, Meet{simulation.lane(0)});
+    simulation.run();
+    expect_same_record(simulation, 4);
+    ASSERT_EQ(simulation.fault(0)->kind, FaultKind::grid_too_large) << "seed " << seed;
+    const LaneState& state = *simulation.lane(0).state();
+    const auto reporter = static_cast<int>(simulation.fault(0)->reporter);
+    for (int place = 0; place < reporter; ++place) EXPECT_EQ(state.raised[place], 0u);
+    for (int place = reporter + 1; place < 4; ++place) late_winners += state.raised[place];
+  }
+  EXPECT_GT(late_winners, 0u) << "never did two members report";
+}
+
 TEST(SimulatedFaults, AFailedTeamStaysFailedAndItsKernelsDrainAtOnce) {
   Simulation simulation(with_ranks(2));
   simulation.launch(0, 1, Meet{simulation.lane(0)});
@@ -105,12 +135,6 @@ TEST(SimulatedFaults, AGridLargerThanTheLaneIsRefused) {
   EXPECT_EQ(simulation.fault(0)->seen, static_cast<std::uint32_t>(limit) + 1);
 }
 
-/// A call that is nothing but a barrier.
-struct OnlyMeet {
-  Lane lane;
-  IR_DEVICE void operator()(BlockOf<64> block) const { LaneCall(lane, block).meet(); }
-};
-
 TEST(SimulatedFaults, ABarrierCallHasOneBlock) {
   Simulation simulation(with_ranks(2));
   for (const int rank : {0, 1}) simulation.launch(rank, 1, OnlyMeet{simulation.lane(rank)});
@@ -123,6 +147,36 @@ TEST(SimulatedFaults, ABarrierCallHasOneBlock) {
   EXPECT_EQ(simulation.fault(0)->expected, 1u);
 }
 
+/// Several barriers of one kernel.
+struct MeetAgain {
+  Lane lane;
+  int times;
+  std::uint32_t* met;
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    LaneCall call(lane, block);
+    for (int i = 0; i < times; ++i) {
+      if (!call.meet()) return;
+      if (block.is_leader()) ++*met;
+    }
+  }
+};
+
+TEST(SimulatedFaults, BarrierCallsInARowOfOneKernelMeet) {
+  for (const bool split : {false, true})
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+      SimulationOptions options = with_ranks(3, seed);
+      options.split = split;
+      Simulation simulation(options);
+      for (int rank = 0; rank < 3; ++rank)
+        simulation.launch(rank, 1, MeetAgain{simulation.lane(rank), 5, simulation.data(rank)});
+      simulation.run();
+      for (int rank = 0; rank < 3; ++rank) {
+        ASSERT_FALSE(simulation.fault(rank).has_value()) << "seed " << seed;
+        ASSERT_EQ(*simulation.data(rank), 5u) << "seed " << seed;
+      }
+    }
+}
+
 TEST(SimulatedFaults, TheHostFindsTheWholeRecord) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Simulation simulation(with_ranks(2, seed));
@@ -131,7 +185,8 @@ TEST(SimulatedFaults, TheHostFindsTheWholeRecord) {
     expect_same_record(simulation, 2);
     const FaultRecord found = *simulation.fault(0);
     EXPECT_EQ(found.kind, FaultKind::grid_too_large) << "seed " << seed;
-    EXPECT_EQ(std::memcmp(&found, &simulation.lane(0).state()->fault, sizeof found), 0)
+    EXPECT_EQ(
+        std::memcmp(&found, &simulation.lane(0).state()->faults[found.reporter], sizeof found), 0)
         << "seed " << seed;
   }
 }

@@ -19,6 +19,7 @@ constexpr std::uint64_t scale(std::uint64_t seeds) {
 struct Setup {
   int ranks;
   bool split;
+  Link link = Link::shared;
 };
 
 std::string run_plan(const Setup& setup, std::uint64_t seed, std::uint32_t first_counter = 0) {
@@ -26,6 +27,7 @@ std::string run_plan(const Setup& setup, std::uint64_t seed, std::uint32_t first
   SimulationOptions options;
   options.ranks = setup.ranks;
   options.split = setup.split;
+  options.link = setup.link;
   options.seed = seed;
   options.lane.max_blocks = 3;
   options.data_bytes = plan.elements() * sizeof(std::uint32_t);
@@ -68,10 +70,12 @@ TEST_P(RandomCalls, AreRightWhereCountersWrapAround) {
 
 INSTANTIATE_TEST_SUITE_P(, RandomCalls,
                          testing::Values(Setup{1, false}, Setup{2, false}, Setup{3, false},
-                                         Setup{5, false}, Setup{2, true}, Setup{3, true}),
+                                         Setup{5, false}, Setup{2, true}, Setup{3, true},
+                                         Setup{3, false, Link::pcie}, Setup{3, true, Link::pcie}),
                          [](const auto& test) {
                            return std::to_string(test.param.ranks) + "_ranks" +
-                                  (test.param.split ? "_split" : "");
+                                  (test.param.split ? "_split" : "") +
+                                  (has_native_atomics(test.param.link) ? "" : "_without_atomics");
                          });
 
 TEST(Simulations, AreTheSameForTheSameSeed) {

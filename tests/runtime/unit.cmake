@@ -12,6 +12,7 @@ iridium_test(runtime_unit_test
     payload_test.cpp
     socket_test.cpp
     status_pool_test.cpp
+    stream_registry_test.cpp
     team_terms_test.cpp
   LIBRARIES iridium_test_support fmt::fmt
   IN_PROCESS QUICK)

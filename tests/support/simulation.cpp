@@ -86,6 +86,7 @@ Lane Simulation::lane(int rank, int team_index, std::string_view operation) cons
                     .stride = stride_,
                     .status = team.status[static_cast<std::size_t>(mine)].get(),
                     .timeout_ns = options_.timeout_turns * 1000,
+                    .link = options_.link,
                     .call_id = ++calls_},
                    operation);
 }

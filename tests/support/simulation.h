@@ -27,6 +27,7 @@ struct SimulationOptions {
   std::uint64_t timeout_turns = 300'000;  ///< of every wait
   std::uint32_t first_step = 0;           ///< where the lanes' steps begin
   std::uint32_t first_counter = 0;        ///< where the lanes' barrier counters begin
+  Link link = Link::shared;
 };
 
 /// Lanes, memory and kernels of ranks that exist only in this object. Kernels are the real ones, on

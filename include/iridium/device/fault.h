@@ -50,6 +50,27 @@ IR_DEVICE void wait_a_second(BlockOf<Threads> block, Arrived arrived) {
     block.pause(again);
 }
 
+/// Without native atomics several members may report, and the lowest place wins. Words that were in
+/// flight when the first one came have arrived by then.
+inline constexpr std::uint64_t settling_nanoseconds = 20'000'000;
+
+/// The fault that the whole team tells of; `abort` says that there is one.
+template <int Threads>
+IR_DEVICE const FaultRecord& agreed_fault(BlockOf<Threads> block, const Lane& lane) {
+  if (!lane.peers().have_native_atomics()) {
+    const std::uint64_t most = lane.terms().timeout_ns / 16;
+    const std::uint64_t time = most < settling_nanoseconds ? most : settling_nanoseconds;
+    const std::uint64_t start = block.nanoseconds();
+    while (block.nanoseconds() - start < time) block.pause(true);
+  }
+  const LaneState* const state = lane.state();
+  int place = 0;
+  while (place + 1 < lane.peers().size() &&
+         target::load<Order::acquire, Scope::system>(block.seat(), &state->raised[place]) == 0)
+    ++place;
+  return state->faults[place];
+}
+
 /// Copies the fault to where this rank's host sees it, once. One thread.
 template <int Threads>
 IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
@@ -61,7 +82,7 @@ IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
       0) {
     // In a loop, since this is a part of every kernel that can fail.
     using Word [[gnu::may_alias]] = std::uint32_t;
-    const auto* from = reinterpret_cast<const Word*>(&lane.state()->fault);
+    const auto* from = reinterpret_cast<const Word*>(&agreed_fault(block, lane));
     auto* to = reinterpret_cast<Word*>(&status->fault);
     IR_ROLLED for (std::size_t i = 0; i < sizeof(FaultRecord) / sizeof(Word); ++i) {
       target::point(seat);
@@ -87,12 +108,16 @@ IR_DEVICE void raise(BlockOf<Threads> block, const Lane& lane, FaultRecord fault
   fault.reporter = static_cast<std::uint32_t>(peers.rank());
   fault.block = static_cast<std::uint32_t>(block.index());
   fault.operation = lane.terms().operation;
-  // One word decides for the whole team, so that all members tell of the same fault.
-  std::uint32_t* const decider = &peers.at(mine, 0)->fault_taken;
+  // One word decides for the whole team, so that all members tell of the same fault; where members
+  // cannot update each other's, it decides for this one.
+  std::uint32_t* const decider =
+      &peers.at(mine, peers.have_native_atomics() ? 0 : peers.rank())->fault_taken;
   if (target::compare_exchange<Order::acq_rel, Scope::system>(seat, decider, 0u, 1u) == 0) {
     IR_ROLLED for (int place = 0; place < peers.size(); ++place) {
       LaneState* const state = peers.at(mine, place);
-      state->fault = fault;
+      state->faults[peers.rank()] = fault;
+      target::point(seat);
+      target::store<Order::release, Scope::system>(seat, &state->raised[peers.rank()], 1u);
       target::point(seat);
       target::store<Order::release, Scope::system>(seat, &state->abort,
                                                    std::uint32_t{lane_has_fault});
@@ -114,8 +139,13 @@ IR_DEVICE void explain(BlockOf<Threads> block, const Lane& lane, FaultRecord fau
   LaneStatus* const status = lane.terms().status;
   if (has_failed(block, lane)) return tell_host(block, lane);
   if (target::load<Order::relaxed, Scope::system>(seat, &status->abort) != 0) {
-    target::compare_exchange<Order::acq_rel, Scope::system>(
-        seat, &lane.state()->abort, std::uint32_t{lane_is_well}, std::uint32_t{lane_ended_by_host});
+    if (lane.peers().have_native_atomics())
+      target::compare_exchange<Order::acq_rel, Scope::system>(seat, &lane.state()->abort,
+                                                              std::uint32_t{lane_is_well},
+                                                              std::uint32_t{lane_ended_by_host});
+    else  // a fault that a member raises right now is lost: the host knows one already
+      target::store<Order::release, Scope::system>(seat, &lane.state()->abort,
+                                                   std::uint32_t{lane_ended_by_host});
     return;
   }
   if (fault.kind != FaultKind::none) return raise(block, lane, fault);

@@ -85,10 +85,13 @@ struct LaneState {
   alignas(128) std::uint64_t calls;    ///< {step, blocks inside, blocks entered}: 32, 16, 16 bits
   alignas(128) std::uint64_t leavers;  ///< {sum of call ids, blocks that asked to leave}
   alignas(128) std::uint32_t abort;    ///< see `LaneAbort`
-  alignas(128) std::uint32_t fault_taken;  ///< at place 0: who gets to report, first come
-  FaultRecord fault;
-  alignas(128) std::uint8_t ranks[max_team_size];  ///< of the members, by place
-  alignas(128) CallRecord call;                    ///< in checked mode: what this member calls
+  /// Who gets to report, first come: at place 0, or, without native atomics, at each member among
+  /// its own blocks.
+  alignas(128) std::uint32_t fault_taken;
+  alignas(128) std::uint32_t raised[max_team_size];  ///< 1 when the reporter's `faults` is written
+  FaultRecord faults[max_team_size];                 ///< by the reporter's place
+  alignas(128) std::uint8_t ranks[max_team_size];    ///< of the members, by place
+  alignas(128) CallRecord call;                      ///< in checked mode: what this member calls
 };
 
 /// A lane's words for the blocks with one index, in device memory.
@@ -102,7 +105,7 @@ struct LaneBlock {
 /// Values of `LaneState::abort`.
 enum LaneAbort : std::uint32_t {
   lane_is_well = 0,
-  lane_has_fault = 1,     ///< `fault` is written
+  lane_has_fault = 1,     ///< one of `faults` is written
   lane_ended_by_host = 2  ///< the host knows why
 };
 

@@ -82,10 +82,14 @@ class LaneCall {
   }
 
   /// A whole call that is nothing but a barrier: `enter` and `finish` in one, for a kernel of one
-  /// block that stores nothing before it. False when the team has failed.
+  /// block that stores nothing before it. Several may follow each other. False when the team has
+  /// failed.
   IR_DEVICE bool meet() {
     // The step is taken at once: the block's counter alone tells that a call is here.
     std::uint64_t word = 0;
+    // The leader has left the counter of this kernel's last meeting.
+    if (has_met_) block_.sync();
+    has_met_ = true;
     block_.await_previous();
     const bool failed = !arrive(step_taken, 1, word);
     if (!agree(failed, word, 1, counter_ - 1)) return false;
@@ -140,10 +144,15 @@ class LaneCall {
   IR_DEVICE bool arrive(std::uint64_t entry, int limit, std::uint64_t& word) {
     if (block_.count() > limit) return false;
     // By adding, peers can be told before this rank has read its own words.
+    const bool adds = lane_.peers().have_native_atomics();
+    std::uint32_t before = adds ? 0 : read_counter();
     announce([&](std::uint32_t* flag) {
-      target::update<AtomicOp::add, target::told_order, Scope::system>(block_.seat(), flag, 1u);
+      if (adds)
+        target::update<AtomicOp::add, target::told_order, Scope::system>(block_.seat(), flag, 1u);
+      else
+        target::store<target::told_order, Scope::system>(block_.seat(), flag, before + 1);
     });
-    const std::uint32_t before = read_counter();
+    if (adds) before = read_counter();
     counter_ = before + 1;
     return count_in(entry, before, word) && have_arrived(counter_);
   }
@@ -325,6 +334,7 @@ class LaneCall {
   BlockOf<Threads> block_;
   std::uint32_t step_ = 0;
   std::uint32_t counter_ = 0;  ///< of the barriers this block has joined; on threads with a peer
+  bool has_met_ = false;
   std::uint64_t leavers_ = 0;  ///< of the lane, before this block; on the clerk
 };
 

@@ -21,6 +21,7 @@ class Peers {
     int size = 1;
     int rank = 0;                       ///< this member's, in the world
     bool on_one_device = false;         ///< memory and kernels of all members are
+    bool native_atomics = true;         ///< members can update each other's memory atomically
     std::ptrdiff_t segment_stride = 0;  ///< bytes between the segments of neighbouring ranks
     std::ptrdiff_t place_stride = 0;    ///< bytes between those of neighbouring places
     const std::uint8_t* ranks = nullptr;
@@ -34,6 +35,10 @@ class Peers {
   IR_DEVICE int size() const { return terms_.size; }
   /// Whether memory and kernels of all members are on this rank's device.
   IR_DEVICE bool are_on_one_device() const { return terms_.on_one_device; }
+
+  /// Whether a kernel may update another member's memory atomically. Where it may not, such updates
+  /// can be lost: over PCIe, a read and a write that are not one.
+  IR_DEVICE bool have_native_atomics() const { return terms_.native_atomics; }
 
   /// The counterpart, at the member at `place`, of my object at `mine`, which lies in my segment.
   template <class T>

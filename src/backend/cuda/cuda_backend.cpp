@@ -13,129 +13,79 @@
 #include "backend/cuda/cuda_scope.h"
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/driver.h"
+#include "backend/cuda/gpu.h"
+#include "backend/cuda/gpu_place.h"
 #include "backend/cuda/mps.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "iridium/errors.h"
 
 namespace iridium {
 namespace {
 
-int attribute(int device, CUdevice_attribute which) {
-  CUdevice handle = 0;
-  int value = 0;
-  check_cuda(driver().device_get(&handle, device), fmt::format("cannot look at GPU {}", device));
-  check_cuda(driver().device_get_attribute(&value, which, handle),
-             fmt::format("cannot look at GPU {}", device));
-  return value;
-}
-
-cudaDeviceProp properties_of(int device) {
-  cudaDeviceProp properties = {};
-  check_cuda(cudaGetDeviceProperties(&properties, device),
-             fmt::format("cannot look at GPU {}", device));
-  return properties;
-}
-
-/// A name of the device that every process of the host gives it.
-std::string unique_id(int device) {
-  std::string text;
-  for (const char byte : properties_of(device).uuid.bytes)
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-int count_devices() {
-  int count = 0;
-  check_cuda(cudaGetDeviceCount(&count), "cannot count the GPUs");
-  return count;
-}
-
-int choose_device(const BackendRequest& request) {
-  const int count = count_devices();
-  const int device = request.device.value_or(request.rank % count);
-  if (device < 0 || device >= count)
-    throw Error(Errc::invalid_argument,
-                fmt::format("GPU {} does not exist: {} visible, numbered from 0 to {}", device,
-                            count, count - 1));
-  return device;
-}
-
-/// What a device must have for segments in `placement`; empty when it has it.
-std::string missing_feature(int device, Placement placement) {
-  if (attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0)
-    return "it has no virtual memory management";
-  if (attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) == 0)
-    return "it cannot export memory as a descriptor";
-  if (placement == Placement::host &&
-      attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0)
-    return "it cannot map host memory into its virtual memory";
-  return {};
+/// Another one for every process, also where two have the same number in namespaces of their own.
+std::string process_name() {
+  static const std::uint64_t id = random_id();
+  return fmt::format("{}-{:x}", ::getpid(), id);
 }
 
 /// So many of a rank's grids may wait at the same time, each on a lane of its own.
 constexpr int lanes_at_once = 2;
 
-struct Place {
-  std::string process;
-  std::string device_id;
-};
-
-Place parse_place(const std::string& text) {
-  const auto blank = text.find(' ');
-  return {text.substr(0, blank),
-          blank == std::string::npos ? std::string() : text.substr(blank + 1)};
-}
-
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const BackendRequest& request) {
-    place_.device = choose_device(request);
+  explicit CudaBackend(const BackendRequest& request)
+      : visible_(visible_gpus()), choice_(choose_gpu(request, visible_)) {
+    place_.device = choice_.gpu.device;
     place_.placement = request.placement;
-    const std::string missing = missing_feature(place_.device, request.placement);
-    if (!missing.empty())
-      throw Error(Errc::unsupported, fmt::format("GPU {} cannot hold a segment in {} memory: {}",
-                                                 place_.device, name(request.placement), missing));
-    place_.numa_node = std::max(0, attribute(place_.device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
-    const CudaScope scope(place_.device);
-    check_cuda(cudaInitDevice(place_.device, 0, 0),
-               fmt::format("cannot make a CUDA context on GPU {}", place_.device));
-    processors_ = attribute(place_.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    device_name_ = properties_of(place_.device).name;
-    own_stream_ = make_cuda_stream(place_.device);
+    best_link_ = request.link.value_or(Link::shared);
+    const std::string objection = object_to_gpu(choice_.gpu, request.placement);
+    if (!objection.empty())
+      throw Error(Errc::unsupported,
+                  fmt::format("GPU {} cannot hold a segment in {} memory: {}", place_.device,
+                              name(request.placement), objection));
+    place_.numa_node = std::max(0, attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
+    primary_context(place_.device);
+    processors_ = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    reaches_pageable_memory_ =
+        attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
+    device_name_ = gpu_name(choice_.gpu);
   }
 
   BackendKind kind() const override { return BackendKind::cuda; }
   Placement placement() const override { return place_.placement; }
+  int device() const override { return place_.device; }
+  std::string stream_place() const override { return cuda_stream_place(place_.device); }
 
   std::string place() const override {
-    return fmt::format("{} {}", ::getpid(), unique_id(place_.device));
+    GpuPlace place = {.process = process_name(),
+                      .device = place_.device,
+                      .uuid = choice_.gpu.uuid,
+                      .reason = choice_.reason,
+                      .is_explicit = choice_.is_explicit,
+                      .visible = {}};
+    for (const Gpu& gpu : visible_) place.visible.push_back(gpu.uuid);
+    return encode(place);
   }
   std::string device_name() const override { return device_name_; }
 
-  void check_peers(int rank, const std::vector<std::string>& places) override {
-    const Place mine = parse_place(places[static_cast<std::size_t>(rank)]);
+  void check_peers(int rank, const std::vector<std::string>& texts) override {
+    std::vector<GpuPlace> places;
+    for (const std::string& text : texts) places.push_back(parse_gpu_place(text));
+    check_places(places);
     std::vector<int> sharing;
+    links_.clear();
     for (int peer = 0; peer < static_cast<int>(places.size()); ++peer) {
-      const Place other = parse_place(places[static_cast<std::size_t>(peer)]);
-      if (peer != rank && other.process == mine.process)
-        throw Error(
-            Errc::unsupported,
-            fmt::format(
-                "ranks {} and {} are threads of one process: on a CUDA device their kernels would "
-                "share its "
-                "queues and could wait for each other for ever; use processes, or the host backend",
-                std::min(rank, peer), std::max(rank, peer)),
-            {std::min(rank, peer), std::max(rank, peer)});
-      if (other.device_id == mine.device_id)
-        sharing.push_back(peer);
-      else
-        check_peer_access(peer, other.device_id);
+      const GpuPlace& other = places[static_cast<std::size_t>(peer)];
+      if (other.uuid == choice_.gpu.uuid) sharing.push_back(peer);
+      links_.push_back(peer == rank ? Link::shared : std::max(best_link_, link_to(peer, other)));
     }
     ranks_on_device_ = static_cast<int>(sharing.size());
-    has_all_ranks_ = sharing.size() == places.size() && place_.placement == Placement::device;
+    log(LogLevel::info, rank, "GPU {}, {}, {}, because {}; links: {}", place_.device, device_name_,
+        choice_.gpu.uuid, choice_.reason, describe_links(rank));
     if (sharing.size() > 1 && sharing.front() == rank &&
-        attribute(place_.device, CU_DEVICE_ATTRIBUTE_MPS_ENABLED) == 0)
+        attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MPS_ENABLED) == 0)
       log(LogLevel::warn, rank,
           "{} share GPU {} without MPS: they take turns, and a barrier between them costs "
           "milliseconds instead of "
@@ -150,7 +100,7 @@ class CudaBackend final : public Backend {
     const CudaScope scope(place_.device);
     std::size_t free = 0;
     std::size_t total = 0;
-    check_cuda(cudaMemGetInfo(&free, &total), "cannot ask for the free memory");
+    check_cuda(driver().mem_info(&free, &total), "cannot ask for the free memory");
     if (bytes > free)
       throw Error(
           Errc::out_of_memory,
@@ -167,24 +117,32 @@ class CudaBackend final : public Backend {
   }
 
   void zero(std::byte* at, std::size_t bytes) override {
-    own_stream_->fill(at, 0, bytes);
-    own_stream_->synchronize();
+    own_stream().fill(at, 0, bytes);
+    own_stream().synchronize();
   }
 
   void write(std::byte* to, const void* from, std::size_t bytes) override {
-    own_stream_->copy(to, from, bytes);
-    own_stream_->synchronize();
+    own_stream().copy(to, from, bytes);
+    own_stream().synchronize();
   }
 
   std::shared_ptr<void> allocate_host_visible(std::size_t bytes) override {
     return allocate_pinned(place_.device, bytes);
   }
 
-  bool has_all_ranks() const override { return has_all_ranks_; }
+  Link link(int peer) const override { return links_[static_cast<std::size_t>(peer)]; }
+
+  bool reaches(const void* address) const override {
+    if (reaches_pageable_memory_) return true;
+    const CudaScope scope(place_.device);
+    CUmemorytype type = {};
+    // An address that CUDA does not know is an error.
+    return driver().pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      reinterpret_cast<CUdeviceptr>(address)) == CUDA_SUCCESS;
+  }
 
   int max_blocks() const override {
-    const int threads =
-        attribute(place_.device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    const int threads = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
     return std::max(1, resident_share(threads / Block::gpu_threads / 2));
   }
 
@@ -217,18 +175,36 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  void check_peer_access(int peer, const std::string& device_id) const {
-    for (int device = 0; device < count_devices(); ++device) {
-      if (unique_id(device) != device_id) continue;
-      int possible = 0;
-      check_cuda(cudaDeviceCanAccessPeer(&possible, place_.device, device),
-                 "cannot ask for peer access");
-      if (possible == 0)
-        throw Error(Errc::unsupported,
-                    fmt::format("GPU {} cannot access the memory of GPU {}, which rank {} uses",
-                                place_.device, device, peer),
-                    {peer});
-    }
+  Link link_to(int peer, const GpuPlace& other) const {
+    if (place_.placement == Placement::host)
+      return other.uuid == choice_.gpu.uuid ? Link::shared : host_memory_link(choice_.gpu);
+    const Link link = gpu_link(choice_.gpu, other.uuid, visible_);
+    if (link == Link::none)
+      throw Error(Errc::unsupported,
+                  fmt::format("GPU {} cannot access the memory of {}, which rank {} uses: "
+                              "IRIDIUM_PLACEMENT=host (ContextOptions::placement) puts the heap "
+                              "into the host's memory, which both reach",
+                              place_.device, other.uuid, peer),
+                  {peer});
+    return link;
+  }
+
+  /// "nvlink to ranks 1, 2; pcie to rank 3".
+  std::string describe_links(int rank) const {
+    std::map<Link, std::vector<int>> ranks;
+    for (std::size_t peer = 0; peer < links_.size(); ++peer)
+      if (static_cast<int>(peer) != rank) ranks[links_[peer]].push_back(static_cast<int>(peer));
+    std::string text;
+    for (const auto& [link, peers] : ranks)
+      text += fmt::format("{}{} to {}", text.empty() ? "" : "; ", name(link), list_ranks(peers));
+    return text.empty() ? "none needed" : text;
+  }
+
+  /// For what is not on any user's stream. Made when it is needed.
+  detail::StreamImpl& own_stream() {
+    const std::lock_guard lock(own_stream_mutex_);
+    if (!own_stream_) own_stream_ = make_cuda_stream(place_.device);
+    return *own_stream_;
   }
 
   /// Asked of the driver once per kernel: this is on every launch's path.
@@ -248,13 +224,18 @@ class CudaBackend final : public Backend {
     return processors_ * per_processor / ranks_on_device_ / lanes_at_once;
   }
 
+  const std::vector<Gpu> visible_;
+  const GpuChoice choice_;
   CudaPlace place_;
   std::string device_name_;
   int processors_ = 0;
+  bool reaches_pageable_memory_ = false;
   int ranks_on_device_ = 1;
-  bool has_all_ranks_ = false;
+  Link best_link_ = Link::shared;
+  std::vector<Link> links_;  ///< by rank
   mutable std::mutex fitting_mutex_;
   mutable std::map<const detail::KernelEntry*, int> fitting_;  ///< blocks per processor
+  std::mutex own_stream_mutex_;
   std::shared_ptr<detail::StreamImpl> own_stream_;
 };
 
@@ -262,13 +243,13 @@ Capability capability(std::string what, int value, std::string detail) {
   return {std::move(what), value != 0, std::move(detail)};
 }
 
-std::vector<Capability> capabilities(int device) {
-  const std::string lacks = missing_feature(device, Placement::device);
-  const std::string host_lacks = missing_feature(device, Placement::host);
+std::vector<Capability> capabilities(const Gpu& gpu) {
+  const std::string lacks = object_to_gpu(gpu, Placement::device);
+  const std::string host_lacks = object_to_gpu(gpu, Placement::host);
   return {capability("segments in device memory", lacks.empty(), lacks),
           capability("segments in host memory", host_lacks.empty(), host_lacks),
           capability(
-              "MPS", attribute(device, CU_DEVICE_ATTRIBUTE_MPS_ENABLED),
+              "MPS", attribute(gpu, CU_DEVICE_ATTRIBUTE_MPS_ENABLED),
               "several ranks on one GPU at full speed; `iridium run` starts a daemon when needed"),
           capability("ranks as threads", 0,
                      "kernels of two ranks in one process could wait for each other for ever")};
@@ -280,21 +261,26 @@ std::string why_no_cuda() {
   if (std::string objection = object_to_mps_daemon(mps_directory(), ::geteuid());
       !objection.empty())
     return objection;
-  int version = 0;
-  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) {
-    static_cast<void>(cudaGetLastError());
-    return "no NVIDIA driver is loaded";
+  try {
+    int version = 0;
+    check_cuda(driver().version(&version), "cannot ask for the driver's version");
+    if (version / 1000 < CUDART_VERSION / 1000)
+      return fmt::format("the driver is too old: it knows CUDA {}.{}, this build needs {}.0",
+                         version / 1000, version % 1000 / 10, CUDART_VERSION / 1000);
+    if (driver().init(0) == CUDA_ERROR_NO_DEVICE) return "the driver finds no GPU";
+    const std::vector<Gpu> gpus = visible_gpus();
+    if (gpus.empty()) return "the driver finds no GPU";
+    // One that cannot be used is refused by the rank that would take it.
+    std::string objection;
+    for (const Gpu& gpu : gpus) {
+      const std::string reason = object_to_gpu(gpu, Placement::device);
+      if (reason.empty()) return {};
+      objection += fmt::format("{}GPU {}: {}", objection.empty() ? "" : "; ", gpu.device, reason);
+    }
+    return objection;
+  } catch (const Error& error) {
+    return error.what();
   }
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  static_cast<void>(cudaGetLastError());
-  if (status == cudaErrorInsufficientDriver)
-    return fmt::format("the driver is too old: it knows CUDA {}.{}, this build needs {}.{}",
-                       version / 1000, version % 1000 / 10, CUDART_VERSION / 1000,
-                       CUDART_VERSION % 1000 / 10);
-  if (status != cudaSuccess)
-    return fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
-  return count == 0 ? "the driver finds no GPU" : "";
 }
 
 BackendInfo describe_cuda_backend() {
@@ -305,13 +291,13 @@ BackendInfo describe_cuda_backend() {
                       .capabilities = {}};
   if (!info.reason.empty()) return info;
   try {
-    for (int device = 0; device < count_devices(); ++device) {
-      const cudaDeviceProp properties = properties_of(device);
-      info.devices.push_back({.name = properties.name,
-                              .memory_bytes = properties.totalGlobalMem,
-                              .processors = properties.multiProcessorCount});
-    }
-    info.capabilities = capabilities(0);
+    const std::vector<Gpu> gpus = visible_gpus();
+    for (const Gpu& gpu : gpus)
+      info.devices.push_back(
+          {.name = gpu_name(gpu),
+           .memory_bytes = gpu_memory(gpu),
+           .processors = attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)});
+    info.capabilities = capabilities(gpus.front());
     info.available = true;
   } catch (const Error& error) {
     info.reason = error.what();

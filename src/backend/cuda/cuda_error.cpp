@@ -54,6 +54,10 @@ const char* advice(cudaError_t status) {
       return " (the MPS daemon has no room for another client)";
     case cudaErrorInsufficientDriver:
       return " (the driver is older than this build's CUDA runtime)";
+    case cudaErrorSystemNotReady:
+      return " (on machines with NVSwitch the fabric manager must run)";
+    case cudaErrorDevicesUnavailable:
+      return " (another process may have the GPU in exclusive compute mode)";
     default:
       return "";
   }
@@ -61,16 +65,21 @@ const char* advice(cudaError_t status) {
 
 }  // namespace
 
+std::string describe_cuda_error(cudaError_t status) {
+  return fmt::format("{} ({}){}", cudaGetErrorString(status), cudaGetErrorName(status),
+                     advice(status));
+}
+
 void check_cuda(cudaError_t status, const std::string& what) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw Error(code_of(status), fmt::format("{}: {} ({}){}", what, cudaGetErrorString(status),
-                                           cudaGetErrorName(status), advice(status)));
+  throw Error(code_of(status), fmt::format("{}: {}", what, describe_cuda_error(status)));
 }
 
 void check_cuda(CUresult status, const std::string& what) {
-  // Where both name an error, runtime and driver give it the same number.
-  check_cuda(static_cast<cudaError_t>(status), what);
+  if (status == CUDA_SUCCESS) return;
+  const cudaError_t same = runtime_error(status);
+  throw Error(code_of(same), fmt::format("{}: {}", what, describe_cuda_error(same)));
 }
 
 }  // namespace iridium

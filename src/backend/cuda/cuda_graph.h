@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -36,13 +37,13 @@ struct HostCall {
   static void destroy(void* call);
 };
 
-struct CudaGraph final : detail::GraphImpl {
+struct CudaGraph {
   explicit CudaGraph(int on_device) : device(on_device) {}
-  ~CudaGraph() override;
+  ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
-  std::size_t node_count() const override;
+  std::size_t node_count() const;
   /// This graph's failures and those of the graphs recorded in it.
   std::vector<std::shared_ptr<Failure>> all_failures() const;
 
@@ -52,6 +53,14 @@ struct CudaGraph final : detail::GraphImpl {
   std::vector<std::shared_ptr<const void>> retained;
   std::shared_ptr<Failure> failure = std::make_shared<Failure>();
   std::vector<std::shared_ptr<Failure>> child_failures;
+};
+
+/// What a `Graph` names. Streams keep the graph itself until its launches are done.
+struct CudaGraphHandle final : detail::GraphImpl {
+  explicit CudaGraphHandle(std::shared_ptr<const CudaGraph> names) : graph(std::move(names)) {}
+  std::size_t node_count() const override { return graph->node_count(); }
+
+  const std::shared_ptr<const CudaGraph> graph;
 };
 
 }  // namespace iridium

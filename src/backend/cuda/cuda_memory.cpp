@@ -43,6 +43,14 @@ class MemoryHandle {
   CUmemGenericAllocationHandle handle_;
 };
 
+/// For errors of an import.
+std::string hint_at_hidden_gpus(int rank) {
+  return fmt::format(
+      " (where a container, a scheduler's --gpus-per-task or CUDA_VISIBLE_DEVICES hides the GPU of "
+      "rank {} here, let every rank see all GPUs; each takes its own by its local rank)",
+      rank);
+}
+
 class CudaWindow final : public Window {
  public:
   CudaWindow(const CudaPlace& place, int ranks, std::size_t stride)
@@ -75,7 +83,7 @@ class CudaWindow final : public Window {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes the descriptor so
     void* number = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
     check_cuda(driver().mem_import(&imported, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-               what);
+               what + hint_at_hidden_gpus(rank));
     const MemoryHandle handle(imported);
     check_cuda(driver().mem_map(address(rank), stride_, 0, handle.get(), 0), what);
     mapped_[static_cast<std::size_t>(rank)] = true;

@@ -1,38 +1,44 @@
 // Around every CUDA call Iridium makes on a user's thread.
 #pragma once
 
-#include <cuda_runtime_api.h>
+#include <cuda.h>
+
+#include <exception>
 
 #include "backend/cuda/driver.h"
 
 namespace iridium {
 
-/// While it lives, `device` is current, and calls that would break a capture running on another
-/// stream of the process do it no harm (relaxed capture mode). Puts both back. Never throws: a
-/// device that cannot be set shows in the call that follows.
+/// While it lives, the primary context of `device` is current, and calls that would break a capture
+/// running on another stream of the process do it no harm (relaxed capture mode). Puts both back,
+/// also a context that is nobody's primary one. Never throws: a context that cannot be had shows in
+/// the call that follows.
 class CudaScope {
  public:
   explicit CudaScope(int device) {
-    static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
-    int before = 0;
-    static_cast<void>(cudaGetDevice(&before));
-    changed_ = before != device;
-    if (!changed_) return;
-    static_cast<void>(driver().context_get(&context_before_));
-    static_cast<void>(cudaSetDevice(device));
+    try {
+      const CUcontext context = primary_context(device);
+      CUcontext current = nullptr;
+      driver().context_get(&current);
+      pushed_ = current != context && driver().context_push(context) == CUDA_SUCCESS;
+    } catch (const std::exception&) {
+      return;
+    }
+    // Inside: on a thread without a context this call would make one on GPU 0.
+    relaxed_ = driver().exchange_capture_mode(&mode_) == CUDA_SUCCESS;
   }
   ~CudaScope() {
-    // cudaSetDevice would make a context on a device that this thread has never used.
-    if (changed_) static_cast<void>(driver().context_set(context_before_));
-    static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
+    if (relaxed_) driver().exchange_capture_mode(&mode_);
+    CUcontext context = nullptr;
+    if (pushed_) driver().context_pop(&context);
   }
   CudaScope(const CudaScope&) = delete;
   CudaScope& operator=(const CudaScope&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-  CUcontext context_before_ = nullptr;
-  bool changed_ = false;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool pushed_ = false;
+  bool relaxed_ = false;
 };
 
 }  // namespace iridium

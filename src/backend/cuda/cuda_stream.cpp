@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <map>
@@ -15,6 +16,7 @@
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/cuda_graph.h"
 #include "backend/cuda/cuda_scope.h"
+#include "backend/cuda/driver.h"
 #include "base/log.h"
 #include "iridium/errors.h"
 
@@ -39,10 +41,8 @@ class CudaMarker final : public Marker {
 
   bool reached() const override {
     const CudaScope scope(device_);
-    const cudaError_t status = cudaEventQuery(event_);
-    static_cast<void>(cudaGetLastError());
     // Work that failed is over too.
-    return status != cudaErrorNotReady;
+    return driver().event_query(event_) != CUDA_ERROR_NOT_READY;
   }
 
  private:
@@ -62,11 +62,15 @@ class CudaStream final : public detail::StreamImpl {
       tell_end(mark());
     } catch (const std::exception& error) {
       log(LogLevel::debug, -1, "the end of a stream's work is unknown: {}", error.what());
+      // Before what this stream holds goes: freeing it waits for streams that are about to tell.
+      tell_end(nullptr);
     }
     if (owned_) static_cast<void>(cudaStreamDestroy(stream_));
   }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
+
+  std::string place() const override { return cuda_stream_place(device_); }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
     const Call call(*this);
@@ -131,12 +135,9 @@ class CudaStream final : public detail::StreamImpl {
   bool idle() override {
     const Call call(*this);
     refuse_capture("idle");
-    const cudaError_t status = cudaStreamQuery(stream_);
-    if (status == cudaErrorNotReady) {
-      static_cast<void>(cudaGetLastError());
-      return false;
-    }
-    check_work(status);
+    const CUresult status = driver().stream_query(stream_);
+    if (status == CUDA_ERROR_NOT_READY) return false;
+    check_work(runtime_error(status));
     return true;
   }
 
@@ -169,7 +170,7 @@ class CudaStream final : public detail::StreamImpl {
                fmt::format("end_capture: the capture was broken{}", cause));
     check_cuda(cudaGraphInstantiate(&graph->executable, graph->graph, 0),
                "end_capture: cannot instantiate the graph");
-    return graph;
+    return std::make_shared<CudaGraphHandle>(std::move(graph));
   }
 
   CaptureStatus capture_status() const override {
@@ -186,15 +187,21 @@ class CudaStream final : public detail::StreamImpl {
 
   void launch(std::shared_ptr<const detail::GraphImpl> graph) override {
     const Call call(*this);
-    const auto cuda_graph = std::dynamic_pointer_cast<const CudaGraph>(graph);
-    if (!cuda_graph)
+    const auto handle = std::dynamic_pointer_cast<const CudaGraphHandle>(graph);
+    if (!handle)
       throw Error(Errc::invalid_argument, "launch: the graph was captured on another backend");
+    const CudaGraph& cuda_graph = *handle->graph;
+    if (cuda_graph.device != device_)
+      throw Error(Errc::invalid_argument,
+                  fmt::format("launch: the graph was captured on {}, this stream is on {}",
+                              cuda_stream_place(cuda_graph.device), place()));
     if (is_capturing()) {
-      record_child(*cuda_graph);
+      record_child(cuda_graph);
       return;
     }
-    check_cuda(cudaGraphLaunch(cuda_graph->executable, stream_), "launch of a graph");
-    for (const auto& failure : cuda_graph->all_failures()) watch(failure);
+    check_cuda(cudaGraphLaunch(cuda_graph.executable, stream_), "launch of a graph");
+    for (const auto& failure : cuda_graph.all_failures()) watch(failure);
+    keep_launched(handle);
   }
 
   void* native_handle() const override { return stream_; }
@@ -212,15 +219,20 @@ class CudaStream final : public detail::StreamImpl {
   std::unique_ptr<Marker> mark() override {
     const CudaScope scope(device_);
     const std::lock_guard lock(mutex_);
-    if (is_capturing()) return nullptr;
-    return std::make_unique<CudaMarker>(device_, stream_);
+    return try_mark();
   }
 
  private:
   /// An array that work queued on this stream uses.
   struct Held {
     std::shared_ptr<const void> resource;
-    std::unique_ptr<Marker> work;
+    std::shared_ptr<Marker> work;
+  };
+
+  /// A graph that was launched here, and whether anybody can launch it again.
+  struct Launched {
+    std::weak_ptr<const CudaGraphHandle> handle;
+    std::shared_ptr<const CudaGraph> graph;
   };
 
   /// Around every call: its turn on the stream, failures of earlier work, arrays that may go.
@@ -229,6 +241,7 @@ class CudaStream final : public detail::StreamImpl {
     explicit Call(CudaStream& stream) : scope_(stream.device_), lock_(stream.mutex_) {
       stream.throw_failure();
       stream.note_cause();
+      stream.hold_dropped_graphs();
       auto& held = stream.held_;
       for (auto entry = held.begin(); entry != held.end();) {
         const bool done = entry->work->reached();
@@ -314,6 +327,28 @@ class CudaStream final : public detail::StreamImpl {
     for (const auto& failure : child.all_failures()) recording_->child_failures.push_back(failure);
   }
 
+  std::unique_ptr<Marker> try_mark() {
+    if (is_capturing()) return nullptr;
+    return std::make_unique<CudaMarker>(device_, stream_);
+  }
+
+  void keep_launched(const std::shared_ptr<const CudaGraphHandle>& handle) {
+    const auto is_this = [&](const Launched& known) { return known.graph == handle->graph; };
+    if (std::ranges::none_of(launched_, is_this)) launched_.push_back({handle, handle->graph});
+  }
+
+  /// Graphs that nobody can launch any more stay until what was launched is done. Marked only then:
+  /// a launch costs nothing for it.
+  void hold_dropped_graphs() {
+    const auto is_dropped = [](const Launched& known) { return known.handle.expired(); };
+    if (std::ranges::none_of(launched_, is_dropped)) return;
+    const std::shared_ptr<Marker> work = try_mark();
+    if (!work) return;
+    for (Launched& known : launched_)
+      if (is_dropped(known)) held_.push_back({std::move(known.graph), work});
+    std::erase_if(launched_, is_dropped);
+  }
+
   void watch(const std::shared_ptr<Failure>& failure) {
     std::erase_if(launched_failures_, [&](const std::weak_ptr<Failure>& known) {
       return known.expired() || known.lock() == failure;
@@ -353,6 +388,7 @@ class CudaStream final : public detail::StreamImpl {
   cudaError_t error_before_ = cudaSuccess;  ///< the thread's last one when it began
   cudaError_t cause_ = cudaSuccess;         ///< the first new one since
   std::vector<Held> held_;
+  std::vector<Launched> launched_;
   std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
   std::vector<std::weak_ptr<Failure>> launched_failures_;  ///< of graphs launched here
 };
@@ -382,12 +418,31 @@ std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool ow
 
 }  // namespace
 
+namespace {
+
+/// "the primary context of GPU 1".
+std::string describe_context(CUcontext context) {
+  if (driver().context_push(context) != CUDA_SUCCESS) return "a context that has ended";
+  CUdevice device = 0;
+  const bool known = driver().context_device(&device) == CUDA_SUCCESS;
+  driver().context_pop(&context);
+  if (!known) return "a context of an unknown GPU";
+  return fmt::format("{} context of GPU {}",
+                     context == primary_context(device) ? "the primary" : "another", device);
+}
+
+}  // namespace
+
 void require_cuda_code(const detail::KernelEntry& entry) {
   if (entry.launch_on_cuda == nullptr)
     throw Error(Errc::unsupported,
                 fmt::format("{} has no code for a GPU: the file that launches it was not compiled "
                             "by nvcc",
                             entry.name));
+}
+
+std::string cuda_stream_place(int device) {
+  return fmt::format("GPU {}", device);
 }
 
 std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device) {
@@ -398,14 +453,20 @@ std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device) {
 }
 
 std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream) {
+  if (stream == cudaStreamPerThread)
+    throw Error(Errc::invalid_argument,
+                "cudaStreamPerThread is another stream on every thread: borrow one that was made "
+                "by cudaStreamCreate");
+  if (stream == cudaStreamLegacy) stream = nullptr;
   const CudaScope scope(device);
-  int owner = 0;
-  check_cuda(cudaStreamGetDevice(stream, &owner),
+  CUcontext owner = nullptr;
+  check_cuda(driver().stream_context(stream, &owner),
              fmt::format("{} is no stream of CUDA", fmt::ptr(stream)));
-  if (owner != device)
-    throw Error(
-        Errc::invalid_argument,
-        fmt::format("the borrowed stream belongs to GPU {}; this rank uses GPU {}", owner, device));
+  if (owner != primary_context(device))
+    throw Error(Errc::invalid_argument,
+                fmt::format("the borrowed stream belongs to {}; this rank uses the primary context "
+                            "of GPU {}",
+                            describe_context(owner), device));
   return open_stream(device, stream, false);
 }
 

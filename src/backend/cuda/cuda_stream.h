@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
 
@@ -10,8 +11,11 @@ namespace iridium {
 
 /// A new stream on `device` that does not wait for the default stream.
 std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device);
-/// The stream with this handle, ours or somebody else's; throws `invalid_argument` when it is
-/// another device's.
+/// What `StreamImpl::place` is for streams of GPU `device`.
+std::string cuda_stream_place(int device);
+/// The stream with this handle, ours or somebody else's. Throws `invalid_argument` when it belongs
+/// to another device or to a context that is not the device's primary one, and for
+/// `cudaStreamPerThread`.
 std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream);
 
 /// Throws `unsupported` for a kernel whose file nvcc has not compiled.

@@ -39,14 +39,15 @@ std::string processor_name() {
 
 class HostBackend final : public Backend {
  public:
-  explicit HostBackend(const Schedule& schedule) : schedule_(schedule) {}
+  HostBackend(const Schedule& schedule, Link link) : schedule_(schedule), link_(link) {}
 
   BackendKind kind() const override { return BackendKind::host; }
 
   Placement placement() const override { return Placement::host; }
   std::string place() const override { return {}; }
+  std::string stream_place() const override { return host_place; }
   std::string device_name() const override { return device_name_; }
-  void check_peers(int, const std::vector<std::string>&) override {}
+  void check_peers(int rank, const std::vector<std::string>&) override { rank_ = rank; }
 
   std::size_t granularity() const override {
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -102,7 +103,8 @@ class HostBackend final : public Backend {
     return {memory, [](void* address) { ::operator delete(address, line); }};
   }
 
-  bool has_all_ranks() const override { return true; }
+  Link link(int peer) const override { return peer == rank_ ? Link::shared : link_; }
+  bool reaches(const void*) const override { return true; }
   // Every fiber gets its turn, however many there are.
   int max_blocks() const override { return 1024; }
   void check_resident(const detail::KernelEntry&, int) const override {}
@@ -120,6 +122,8 @@ class HostBackend final : public Backend {
 
  private:
   const Schedule schedule_;
+  const Link link_;
+  int rank_ = 0;
   const std::string device_name_ = processor_name();
   std::atomic<std::uint64_t> streams_made_ = 0;
 };
@@ -153,8 +157,8 @@ BackendInfo describe_host_backend() {
                        {"several hosts", false, "the control plane has no network transport yet"}}};
 }
 
-std::unique_ptr<Backend> make_host_backend(const Schedule& schedule) {
-  return std::make_unique<HostBackend>(schedule);
+std::unique_ptr<Backend> make_host_backend(const Schedule& schedule, Link link) {
+  return std::make_unique<HostBackend>(schedule, link);
 }
 
 }  // namespace iridium

@@ -9,7 +9,7 @@
 namespace iridium {
 
 BackendInfo describe_host_backend();
-std::unique_ptr<Backend> make_host_backend(const Schedule& schedule = {});
+std::unique_ptr<Backend> make_host_backend(const Schedule& schedule = {}, Link link = Link::shared);
 
 /// The memory segments can come from: the machine's, or what the control group allows if that is
 /// less.

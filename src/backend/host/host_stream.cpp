@@ -53,6 +53,8 @@ class HostStream final : public detail::StreamImpl,
  public:
   explicit HostStream(const Schedule& schedule) : schedule_(schedule) {}
 
+  std::string place() const override { return host_place; }
+
   ~HostStream() override {
     // Before its members go: what they hold may be freed, and freeing marks the streams that are
     // left.

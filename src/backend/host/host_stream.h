@@ -7,6 +7,9 @@
 
 namespace iridium {
 
+/// What `StreamImpl::place` is on the host backend.
+inline constexpr const char* host_place = "the CPUs";
+
 /// A stream whose work runs on a thread of its own, started with the first work.
 std::shared_ptr<detail::StreamImpl> make_host_stream(const Schedule& schedule = {});
 

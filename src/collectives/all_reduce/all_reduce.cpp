@@ -16,10 +16,12 @@ constexpr Names<AllReduceAlgorithm, 7> algorithm_names = {
     {"automatic", "packet", "packet_two_shot", "one_shot", "two_shot", "ring", "atomic"}};
 constexpr auto algorithms = algorithm_names.values();
 
-void check_op(AllReduceAlgorithm algorithm, ReduceOp op) {
+void check_algorithm(const Team& team, AllReduceAlgorithm algorithm, ReduceOp op) {
   if (algorithm == AllReduceAlgorithm::atomic && op != ReduceOp::sum && op != ReduceOp::avg)
     throw Error(Errc::invalid_argument,
                 fmt::format("all_reduce: atomic knows sum and avg, not {}", name(op)));
+  if (algorithm == AllReduceAlgorithm::atomic)
+    detail::Access::team(team)->require_native_atomics("all_reduce by atomic");
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ void detail::all_reduce(StreamRef& stream, const Team& team, const CollectiveBuf
                               .blocks = options.blocks,
                               .tile = options.tile});
   const AllReduceAlgorithm algorithm = parse_all_reduce_algorithm(choice.algorithm);
-  check_op(algorithm, options.op);
+  check_algorithm(team, algorithm, options.op);
   const CollectiveCall call = {stream,      team,          operation,    buffers.in,
                                buffers.out, buffers.count, buffers.type, buffers.symmetric,
                                options.op,  choice};

@@ -27,12 +27,14 @@ std::byte* require_copy(const char* operation, const detail::TeamState& team, co
 void put(StreamRef& stream, const Team& team, void* to, const void* from, std::size_t bytes,
          int place) {
   const auto& state = detail::Access::team(team);
+  state->core().adopt(detail::Access::shared(stream));
   stream.copy(require_copy("put", *state, from, to, bytes, place), from, bytes);
 }
 
 void get(StreamRef& stream, const Team& team, void* to, const void* from, std::size_t bytes,
          int place) {
   const auto& state = detail::Access::team(team);
+  state->core().adopt(detail::Access::shared(stream));
   stream.copy(to, require_copy("get", *state, to, from, bytes, place), bytes);
 }
 

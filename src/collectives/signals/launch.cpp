@@ -19,6 +19,11 @@ void require_flags(const char* operation, const Team& team, const std::uint32_t*
                                                 static_cast<std::size_t>(count) * sizeof *flags);
 }
 
+void require_op(const char* operation, const Team& team, SignalOp op) {
+  if (op == SignalOp::add)
+    detail::Access::team(team)->require_native_atomics(std::string(operation) + " with add");
+}
+
 void require_place(const char* operation, const Team& team, int place) {
   detail::Access::team(team)->require_place(operation, place);
 }
@@ -29,6 +34,7 @@ void signal(StreamRef& stream, const Team& team, std::uint32_t* flag, int place,
             std::uint32_t value, SignalOp op) {
   require_place("signal", team, place);
   require_flags("signal", team, flag, 1);
+  require_op("signal", team, op);
   launch_on_team(stream, team, "signal", {},
                  [&](const Lane& lane) { return Signal{lane.peers(), flag, place, value, op}; });
 }
@@ -45,6 +51,7 @@ void wait(StreamRef& stream, const Team& team, std::uint32_t* flag, std::uint32_
 void signal_all(StreamRef& stream, const Team& team, std::uint32_t* flags, std::uint32_t value,
                 SignalOp op) {
   require_flags("signal_all", team, flags, team.size());
+  require_op("signal_all", team, op);
   launch_on_team(stream, team, "signal_all", {},
                  [&](const Lane& lane) { return SignalAll{lane.peers(), flags, value, op}; });
 }
@@ -61,6 +68,7 @@ void put_signal(StreamRef& stream, const Team& team, void* to, const void* from,
                 int place, std::uint32_t* flag, std::uint32_t value, SignalOp op) {
   require_place("put_signal", team, place);
   require_flags("put_signal", team, flag, 1);
+  require_op("put_signal", team, op);
   detail::Access::team(team)->require_symmetric("put_signal", to, bytes);
   if (from == nullptr && bytes > 0)
     throw Error(Errc::invalid_argument,
@@ -70,6 +78,7 @@ void put_signal(StreamRef& stream, const Team& team, void* to, const void* from,
     signal(stream, team, flag, place, value, op);
     return;
   }
+  detail::Access::team(team)->require_reachable("put_signal", from, bytes);
   launch_on_team(stream, team, "put_signal", {}, [&](const Lane& lane) {
     return PutSignal{lane.peers(),
                      static_cast<std::uint8_t*>(to),

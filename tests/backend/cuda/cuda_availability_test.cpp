@@ -5,7 +5,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/cuda_backend.h"
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/gpu_test_base.h"
 #include "support/ranks.h"
 
 namespace iridium::test {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/gpu_test_base.h"
 #include "probe/offenders.h"
 #include "support/markdown_table.h"
 #include "support/ranks.h"

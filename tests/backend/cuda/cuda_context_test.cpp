@@ -4,7 +4,7 @@
 #include <future>
 #include <thread>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/gpu_test_base.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 #include "support/resources.h"

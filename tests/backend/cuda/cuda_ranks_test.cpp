@@ -1,7 +1,7 @@
 // Ranks that share one GPU: kernels write into each other's segments.
 #include <gtest/gtest.h>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/gpu_test_base.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 

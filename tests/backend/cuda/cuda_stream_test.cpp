@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/gpu_test_base.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 

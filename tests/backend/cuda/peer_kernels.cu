@@ -1,5 +1,5 @@
 // The smallest kernels that read and write memory through the window.
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/gpu_test_base.h"
 
 namespace iridium::test {
 namespace {

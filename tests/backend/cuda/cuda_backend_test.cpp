@@ -1,0 +1,123 @@
+// A rank's backend on machines that are not there: contexts, peers and segments.
+#include <gtest/gtest.h>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/fake_driver.h"
+#include "backend/cuda/gpu_place.h"
+#include "support/ranks.h"
+
+namespace iridium::test {
+namespace {
+
+/// A rank's backend, and the places of a job with a GPU per rank.
+struct Rank {
+  std::unique_ptr<Backend> backend;
+  std::vector<std::string> places;
+
+  Rank(int rank, int size, BackendRequest request = {}) {
+    request.rank = rank;
+    backend = make_cuda_backend(request);
+    const GpuPlace mine = parse_gpu_place(backend->place());
+    for (int peer = 0; peer < size; ++peer) {
+      GpuPlace place = mine;
+      if (peer != rank) {
+        place.process = "process-" + std::to_string(peer);
+        place.device = peer;
+        place.uuid = fake_uuid(peer);
+      }
+      places.push_back(encode(place));
+    }
+  }
+  void check(int rank) { backend->check_peers(rank, places); }
+};
+
+TEST(CudaBackendOfFakes, MakesAContextOnItsOwnGpuAlone) {
+  FakeMachine machine(FakeMachine::gpus(8));
+  Rank rank(5, 8);
+  rank.check(5);
+  EXPECT_EQ(rank.backend->device(), 5);
+  const FileDescriptor segment = rank.backend->create_segment(std::size_t{2} << 20);
+  const auto window = rank.backend->open_window(1, 8, std::size_t{2} << 20);
+  for (int peer = 0; peer < 8; ++peer) window->map(peer, segment);
+  EXPECT_EQ(machine.contexts(), (std::vector<int>{0, 0, 0, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(machine.calls_without_context(), 0);
+  EXPECT_EQ(machine.current(), nullptr);
+  ASSERT_FALSE(machine.memory_devices().empty());
+  for (const int device : machine.memory_devices()) EXPECT_EQ(device, 5);
+}
+
+TEST(CudaBackendOfFakes, LeavesAContextThatIsCurrent) {
+  FakeMachine machine(FakeMachine::gpus(2));
+  const CUcontext users = machine.make_current(1);
+  Rank rank(0, 1);
+  EXPECT_EQ(rank.backend->device(), 1);
+  rank.backend->check_heap(1, 1);
+  const FileDescriptor segment = rank.backend->create_segment(std::size_t{2} << 20);
+  EXPECT_EQ(machine.current(), users);
+  EXPECT_EQ(machine.contexts(), (std::vector<int>{0, 1}));
+}
+
+TEST(CudaBackendOfFakes, KnowsItsLinks) {
+  FakeMachine machine(FakeMachine::gpus(4));
+  machine.link(0, 2, Link::pcie);
+  Rank rank(0, 4);
+  rank.check(0);
+  EXPECT_EQ(rank.backend->link(0), Link::shared);
+  EXPECT_EQ(rank.backend->link(1), Link::nvlink);
+  EXPECT_EQ(rank.backend->link(2), Link::pcie);
+}
+
+TEST(CudaBackendOfFakes, TakesNoBetterLinkForGrantedThanItIsTold) {
+  FakeMachine machine(FakeMachine::gpus(3));
+  machine.link(0, 2, Link::pcie);
+  Rank rank(0, 3, {.link = Link::pcie_atomics});
+  rank.check(0);
+  EXPECT_EQ(rank.backend->link(0), Link::shared);
+  EXPECT_EQ(rank.backend->link(1), Link::pcie_atomics);
+  EXPECT_EQ(rank.backend->link(2), Link::pcie);
+}
+
+TEST(CudaBackendOfFakes, WithoutPeerAccessOnlyHostMemoryIsLeft) {
+  FakeMachine machine(FakeMachine::gpus(2));
+  machine.link(0, 1, Link::none);
+  Rank on_device(0, 2);
+  const Error error = expect_error(Errc::unsupported, [&] { on_device.check(0); });
+  EXPECT_EQ(error.ranks(), std::vector<int>{1});
+  EXPECT_NE(std::string(error.what()).find("IRIDIUM_PLACEMENT=host"), std::string::npos)
+      << error.what();
+  Rank on_host(0, 2, {.placement = Placement::host});
+  on_host.check(0);
+  EXPECT_EQ(on_host.backend->link(1), Link::pcie_atomics);
+}
+
+TEST(CudaBackendOfFakes, HostMemoryOfSeveralGpusHasTheAtomicsOfTheGpu) {
+  std::vector<FakeGpu> gpus = FakeMachine::gpus(2);
+  gpus[0].attributes[CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED] = 0;
+  FakeMachine machine(gpus);
+  Rank rank(0, 2, {.placement = Placement::host});
+  rank.check(0);
+  EXPECT_EQ(rank.backend->link(1), Link::pcie);
+}
+
+TEST(CudaBackendOfFakes, AnImportThatFailsNamesWhatMayHideTheGpu) {
+  FakeMachine machine(FakeMachine::gpus(2));
+  Rank rank(0, 2);
+  rank.check(0);
+  const FileDescriptor segment = rank.backend->create_segment(std::size_t{2} << 20);
+  const auto window = rank.backend->open_window(1, 2, std::size_t{2} << 20);
+  machine.fail("cuMemImportFromShareableHandle", CUDA_ERROR_INVALID_DEVICE);
+  const Error error = expect_error(Errc::invalid_argument, [&] { window->map(1, segment); });
+  const std::string text = error.what();
+  EXPECT_NE(text.find("--gpus-per-task"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+}
+
+TEST(CudaBackendOfFakes, AContextThatCannotBeMadeIsAnError) {
+  FakeMachine machine(FakeMachine::gpus(2));
+  machine.fail("cuDevicePrimaryCtxRetain", CUDA_ERROR_DEVICE_UNAVAILABLE);
+  const Error error = expect_error(Errc::system, [] { make_cuda_backend({.rank = 1}); });
+  EXPECT_NE(std::string(error.what()).find("exclusive"), std::string::npos) << error.what();
+}
+
+}  // namespace
+}  // namespace iridium::test

@@ -1,0 +1,129 @@
+// Discovery and links, on machines that are not there.
+#include "backend/cuda/gpu.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/fake_driver.h"
+#include "iridium/errors.h"
+
+namespace iridium::test {
+namespace {
+
+Link link_between(int a, int b) {
+  const std::vector<Gpu> gpus = visible_gpus();
+  return gpu_link(gpus[static_cast<std::size_t>(a)], fake_uuid(b), gpus);
+}
+
+TEST(GpuLinks, AreWhatDriverAndNvmlSay) {
+  FakeMachine machine(FakeMachine::gpus(5));
+  machine.link(0, 2, Link::pcie_atomics);
+  machine.link(0, 3, Link::pcie);
+  machine.link(0, 4, Link::none);
+  EXPECT_EQ(link_between(0, 0), Link::shared);
+  EXPECT_EQ(link_between(0, 1), Link::nvlink);
+  EXPECT_EQ(link_between(1, 0), Link::nvlink);
+  EXPECT_EQ(link_between(0, 2), Link::pcie_atomics);
+  EXPECT_EQ(link_between(3, 0), Link::pcie);
+  EXPECT_EQ(link_between(0, 4), Link::none);
+}
+
+TEST(GpuLinks, OfHiddenGpusAreWhatNvmlSays) {
+  std::vector<FakeGpu> gpus = FakeMachine::gpus(5);
+  for (const std::size_t hidden : {1, 2, 3, 4}) gpus[hidden].is_visible = false;
+  FakeMachine machine(gpus);
+  machine.link(0, 2, Link::pcie_atomics);
+  machine.link(0, 3, Link::pcie);
+  machine.link(0, 4, Link::none);
+  ASSERT_EQ(visible_gpus().size(), 1u);
+  EXPECT_EQ(link_between(0, 1), Link::nvlink);
+  EXPECT_EQ(link_between(0, 2), Link::pcie_atomics);
+  EXPECT_EQ(link_between(0, 3), Link::pcie);
+  EXPECT_EQ(link_between(0, 4), Link::none);
+}
+
+TEST(GpuLinks, WithoutNvmlNothingBetterIsClaimedThanTheDriverSays) {
+  std::vector<FakeGpu> gpus = FakeMachine::gpus(3);
+  gpus[2].is_visible = false;
+  FakeMachine machine(gpus);
+  machine.remove_nvml();
+  EXPECT_EQ(link_between(0, 1), Link::pcie_atomics);
+  EXPECT_EQ(link_between(0, 2), Link::pcie);
+}
+
+TEST(BuildTargets, RunOnWhatTheyAreFor) {
+  EXPECT_TRUE(runs_on("90a", 9, 0));
+  EXPECT_FALSE(runs_on("90a", 8, 0));
+  EXPECT_FALSE(runs_on("90a", 10, 0));
+  EXPECT_FALSE(runs_on("90a", 9, 1));
+  EXPECT_TRUE(runs_on("80-real", 8, 0));
+  EXPECT_TRUE(runs_on("80-real", 8, 6));
+  EXPECT_FALSE(runs_on("80-real", 9, 0));
+  EXPECT_FALSE(runs_on("86-real", 8, 0));
+  EXPECT_TRUE(runs_on("80", 9, 0));
+  EXPECT_TRUE(runs_on("80-virtual", 12, 0));
+  EXPECT_FALSE(runs_on("100", 9, 0));
+  constexpr const char* portable = "80-real,86-real,89-real,90a-real,100,120";
+  for (const auto& [major, minor] : {std::pair(8, 0),
+                                     {8, 6},
+                                     {8, 9},
+                                     {9, 0},
+                                     {10, 0},
+                                     {10, 3},
+                                     {11, 0},
+                                     {12, 0},
+                                     {12, 1},
+                                     {13, 0}})
+    EXPECT_TRUE(runs_on(portable, major, minor)) << major << '.' << minor;
+  EXPECT_FALSE(runs_on(portable, 7, 5));
+}
+
+TEST(GpuObjections, SayWhatIsMissing) {
+  const auto objection = [](const FakeGpu& gpu, Placement placement) {
+    FakeMachine machine({gpu});
+    return object_to_gpu(visible_gpus().front(), placement);
+  };
+  EXPECT_EQ(objection({}, Placement::device), "");
+  EXPECT_NE(objection({.major = 3}, Placement::device).find("no code for compute capability 3.0"),
+            std::string::npos);
+  EXPECT_NE(objection({.name = "NVIDIA H100 80GB HBM3 MIG 1g.10gb"}, Placement::device).find("MIG"),
+            std::string::npos);
+  const FakeGpu without_numa = {
+      .attributes = {{CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0}}};
+  EXPECT_EQ(objection(without_numa, Placement::device), "");
+  EXPECT_NE(objection(without_numa, Placement::host).find("host memory"), std::string::npos);
+}
+
+TEST(CudaAvailabilityOfFakes, TellsWhyThereIsNone) {
+  {
+    FakeMachine machine({FakeGpu{.major = 3}});
+    EXPECT_NE(why_no_cuda().find("no code for compute capability 3.0"), std::string::npos)
+        << why_no_cuda();
+  }
+  {
+    FakeMachine machine(FakeMachine::gpus(1));
+    machine.fail("cuInit", CUDA_ERROR_SYSTEM_NOT_READY);
+    EXPECT_NE(why_no_cuda().find("fabric manager"), std::string::npos) << why_no_cuda();
+  }
+  FakeMachine none({});
+  EXPECT_EQ(why_no_cuda(), "the driver finds no GPU");
+}
+
+TEST(CudaAvailabilityOfFakes, OneUsableGpuIsEnough) {
+  std::vector<FakeGpu> gpus = FakeMachine::gpus(2);
+  gpus[0].major = 3;
+  FakeMachine machine(gpus);
+  EXPECT_EQ(why_no_cuda(), "");
+  const BackendInfo info = describe_cuda_backend();
+  EXPECT_TRUE(info.available);
+  EXPECT_EQ(info.devices.size(), 2u);
+}
+
+TEST(CudaAvailabilityOfFakes, AskingMakesNoContext) {
+  FakeMachine machine(FakeMachine::gpus(8));
+  EXPECT_TRUE(describe_cuda_backend().available);
+  EXPECT_EQ(machine.contexts(), std::vector<int>(8, 0));
+}
+
+}  // namespace
+}  // namespace iridium::test

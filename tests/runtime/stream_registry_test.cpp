@@ -1,0 +1,90 @@
+// Streams that come and go, and what is kept of their work.
+#include "runtime/stream_registry.h"
+
+#include <gtest/gtest.h>
+
+namespace iridium::test {
+namespace {
+
+struct Work {
+  bool done = true;
+  int markers = 0;  ///< that live
+};
+
+class CountedMarker final : public Marker {
+ public:
+  explicit CountedMarker(Work& work) : work_(work) { ++work_.markers; }
+  ~CountedMarker() override { --work_.markers; }
+  CountedMarker(const CountedMarker&) = delete;
+  CountedMarker& operator=(const CountedMarker&) = delete;
+  bool reached() const override { return work_.done; }
+
+ private:
+  Work& work_;
+};
+
+/// Knows nothing but the end of its work.
+class PlainStream final : public detail::StreamImpl {
+ public:
+  explicit PlainStream(Work& work) : work_(work) {}
+  ~PlainStream() override { tell_end(mark()); }
+  PlainStream(const PlainStream&) = delete;
+  PlainStream& operator=(const PlainStream&) = delete;
+
+  std::string place() const override { return "nowhere"; }
+  void copy(void*, const void*, std::size_t) override {}
+  void fill(void*, unsigned char, std::size_t) override {}
+  void call(std::function<void()>) override {}
+  void launch_kernel(const detail::KernelEntry&, const void*, int) override {}
+  void retain(std::shared_ptr<const void>) override {}
+  void retain_in_capture(std::shared_ptr<const void>) override {}
+  void synchronize() override {}
+  bool idle() override { return work_.done; }
+  void begin_capture() override {}
+  std::shared_ptr<const detail::GraphImpl> end_capture() override { return nullptr; }
+  CaptureStatus capture_status() const override { return CaptureStatus::none; }
+  void launch(std::shared_ptr<const detail::GraphImpl>) override {}
+  void* native_handle() const override { return nullptr; }
+  void close() noexcept override {}
+  std::unique_ptr<Marker> mark() override { return std::make_unique<CountedMarker>(work_); }
+
+ private:
+  Work& work_;
+};
+
+TEST(StreamRegistry, StreamsThatComeAndGoForLongLeaveLittleBehind) {
+  Work quick;
+  Work stuck;
+  stuck.done = false;
+  const auto registry = std::make_shared<StreamRegistry>();
+  registry->add(std::make_shared<PlainStream>(stuck));
+  for (int i = 0; i < 10'000; ++i) {
+    registry->add(std::make_shared<PlainStream>(quick));
+    ASSERT_LE(quick.markers, 100) << "after " << i << " streams";
+  }
+  EXPECT_EQ(stuck.markers, 1) << "work that is not done is forgotten";
+  EXPECT_FALSE(all_reached(*registry->mark_all()));
+  stuck.done = true;
+  EXPECT_TRUE(all_reached(*registry->mark_all()));
+  EXPECT_EQ(stuck.markers, 0);
+}
+
+TEST(StreamRegistry, KnowsAStreamUntilAnotherOneHasLooked) {
+  Work work;
+  const auto stream = std::make_shared<PlainStream>(work);
+  const auto first = std::make_shared<StreamRegistry>();
+  const auto second = std::make_shared<StreamRegistry>();
+  EXPECT_FALSE(first->knows(*stream));
+  first->add(stream);
+  EXPECT_TRUE(first->knows(*stream));
+  second->add(stream);
+  EXPECT_FALSE(first->knows(*stream));
+  first->add(stream);
+  EXPECT_TRUE(first->knows(*stream));
+  work.done = false;
+  EXPECT_FALSE(all_reached(*first->mark_all()));
+  EXPECT_FALSE(all_reached(*second->mark_all()));
+}
+
+}  // namespace
+}  // namespace iridium::test
