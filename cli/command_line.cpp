@@ -61,14 +61,12 @@ int run_command_line(const std::vector<std::string>& arguments) {
     run_options.arguments = std::move(split.for_program);
   }
   if (const auto status = line.parse(std::move(parsed))) return *status;
-  const bool is_rank = !probe_command.rows.empty() || !bench_command.rows.empty();
+  const bool is_rank =
+      !probe_command.rows.empty() || !bench_command.rows.empty() || !info_options.rows.empty();
   if (!is_rank)
     for (const std::string& warning : misspelt_settings(current_environment()))
       std::cerr << "iridium: " << warning << "\n";
-  if (info_command.is_given()) {
-    print(info(info_options));
-    return 0;
-  }
+  if (info_command.is_given()) return info(info_options);
   if (probe_subcommand.is_given())
     return probe_command.rows.empty() ? probe(probe_command) : probe_as_rank(probe_command);
   if (bench_subcommand.is_given()) {

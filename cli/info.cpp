@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_axes.h"
+#include "cli/command_line.h"
+#include "cli/peers.h"
 #include "cli/text_table.h"
 #include "cli/tune_rows.h"
 #include "iridium/errors.h"
@@ -73,10 +75,16 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
           .one_of(tuned_operations())
           .excludes(settings)
           .value_name("OPERATION");
+  info.add_flag("--peers", options.peers,
+                "Starts -n ranks and shows instead what lies between every two of them: the link, "
+                "how long a barrier takes, how fast bytes move, and whether they arrive as sent.")
+      .excludes(settings)
+      .excludes(choose);
+  // For the ranks that the command starts itself.
+  info.add("--rows", options.rows).hidden();
   info.add("--backend", options.backend,
-           "The backend of the case. The default is the best one on this machine.")
+           "The backend of the case, or of the ranks. The default is the best one on this machine.")
       .one_of({"cuda", "host"})
-      .needs(choose)
       .value_name("NAME");
   info.add("--device", options.device,
            "The device's name of the case, such as 'NVIDIA H200'. The default is the "
@@ -87,9 +95,8 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
       .one_of({"plain", "symmetric"})
       .needs(choose)
       .value_name("KIND");
-  info.add("-n", options.ranks, "The team's size in the case. The default is 2.")
+  info.add("-n", options.ranks, "The team's size in the case, or how many ranks. The default is 2.")
       .within(1, 64)
-      .needs(choose)
       .value_name("N");
   info.add("--bytes", options.bytes,
            "Bytes of one rank's largest buffer in the case, such as 64K. The default is 1M.")
@@ -148,6 +155,10 @@ BackendInfo backend_of(const std::string& asked) {
   throw Error(Errc::invalid_argument, fmt::format("there is no backend '{}'", asked));
 }
 
+int ranks_of(const InfoOptions& options) {
+  return options.ranks == 0 ? 2 : options.ranks;
+}
+
 }  // namespace
 
 std::string choice_text(const InfoOptions& options) {
@@ -161,36 +172,50 @@ std::string choice_text(const InfoOptions& options) {
                              : info.devices.empty()  ? ""
                                                      : info.devices.front().name;
   const std::string device_word = tuning_device(device);
+  const int ranks = ranks_of(options);
   const Choice choice = tuning_table().choose({.operation = options.operation,
                                                .symmetric = options.memory == "symmetric",
                                                .backend = backend,
                                                .device = device_word,
-                                               .members = options.ranks,
+                                               .members = ranks,
                                                .bytes = sizes.front()});
   if (options.format == "json") {
     Json json = document(version());
     json["choice"] = {
         {"operation", options.operation},   {"backend", backend},      {"device", device},
-        {"memory", options.memory},         {"ranks", options.ranks},  {"bytes", sizes.front()},
+        {"memory", options.memory},         {"ranks", ranks},          {"bytes", sizes.front()},
         {"algorithm", choice.algorithm},    {"blocks", choice.blocks}, {"tile", choice.tile},
         {"round_bytes", choice.round_bytes}};
     return json_text(json);
   }
   TextTable table(
       {"operation", "backend", "memory", "ranks", "bytes", "algorithm", "blocks", "tile", "round"});
-  table.add_row({options.operation, backend, options.memory, std::to_string(options.ranks),
+  table.add_row({options.operation, backend, options.memory, std::to_string(ranks),
                  size_text(sizes.front()), choice.algorithm, fmt::format("up to {}", choice.blocks),
                  std::to_string(choice.tile),
                  choice.round_bytes == 0 ? "the lane's" : size_text(choice.round_bytes)});
   return table.render();
 }
 
-std::string info(const InfoOptions& options) {
+int info(const InfoOptions& options) {
   const bool json = options.format == "json";
-  if (!options.operation.empty()) return choice_text(options);
-  if (options.settings) return json ? settings_as_json(version(), settings()) : settings_markdown();
+  if (!options.rows.empty()) return peers_as_rank(options.rows);
+  if (options.peers)
+    return show_peers({.job = {.ranks = ranks_of(options), .backend = options.backend},
+                       .format = options.format});
+  if (!options.operation.empty()) {
+    print(choice_text(options));
+    return 0;
+  }
+  if (options.ranks != 0 || !options.backend.empty())
+    throw Error(Errc::invalid_argument, "-n and --backend say nothing without --choose or --peers");
+  if (options.settings) {
+    print(json ? settings_as_json(version(), settings()) : settings_markdown());
+    return 0;
+  }
   const std::vector<BackendInfo> backends = describe_backends();
-  return json ? backends_as_json(version(), backends) : backends_as_table(version(), backends);
+  print(json ? backends_as_json(version(), backends) : backends_as_table(version(), backends));
+  return 0;
 }
 
 }  // namespace iridium::cli

@@ -15,12 +15,14 @@ namespace iridium::cli {
 struct InfoOptions {
   std::string format = "table";  ///< "table" or "json"
   bool settings = false;         ///< the settings instead of the backends
+  bool peers = false;            ///< what lies between ranks instead
+  std::string rows = {};         ///< set on a rank: the file to which rank 0 writes what it finds
   std::string operation = {};    ///< what the tuning table chooses for this one instead
-  // The case to choose for.
+  // The case to choose for; of ranks that are to be measured, the first two.
   std::string backend = {};  ///< empty: the best one here
+  int ranks = 0;             ///< 0: 2
   std::string device = {};   ///< empty: the backend's first one here, if there is one
   std::string memory = "plain";
-  int ranks = 2;
   std::string bytes = "1M";
 };
 
@@ -38,7 +40,7 @@ std::string settings_as_json(std::string_view version, std::span<const Setting> 
 /// that are no size.
 std::string choice_text(const InfoOptions& options);
 
-/// What `iridium info` prints.
-std::string info(const InfoOptions& options);
+/// Prints what is asked for, and returns the status to exit with.
+int info(const InfoOptions& options);
 
 }  // namespace iridium::cli
