@@ -122,22 +122,28 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   void synchronize() override {
+    std::vector<Launched> done;  // outlives the lock: dropping graphs frees arrays
+    std::size_t launches = 0;
     {
       const Call call(*this);
       refuse_capture("synchronize");
+      launches = launches_;
     }
     const CudaScope scope(device_);
     const cudaError_t status = cudaStreamSynchronize(stream_);
     const Call call(*this);
     check_work(status);
+    if (launches == launches_) done.swap(launched_);
   }
 
   bool idle() override {
+    std::vector<Launched> done;  // outlives the lock: dropping graphs frees arrays
     const Call call(*this);
     refuse_capture("idle");
     const CUresult status = driver().stream_query(stream_);
     if (status == CUDA_ERROR_NOT_READY) return false;
     check_work(runtime_error(status));
+    done.swap(launched_);
     return true;
   }
 
@@ -335,6 +341,7 @@ class CudaStream final : public detail::StreamImpl {
   void keep_launched(const std::shared_ptr<const CudaGraphHandle>& handle) {
     const auto is_this = [&](const Launched& known) { return known.graph == handle->graph; };
     if (std::ranges::none_of(launched_, is_this)) launched_.push_back({handle, handle->graph});
+    ++launches_;
   }
 
   /// Graphs that nobody can launch any more stay until what was launched is done. Marked only then:
@@ -388,7 +395,8 @@ class CudaStream final : public detail::StreamImpl {
   cudaError_t error_before_ = cudaSuccess;  ///< the thread's last one when it began
   cudaError_t cause_ = cudaSuccess;         ///< the first new one since
   std::vector<Held> held_;
-  std::vector<Launched> launched_;
+  std::vector<Launched> launched_;  ///< since the stream was last seen idle
+  std::size_t launches_ = 0;
   std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
   std::vector<std::weak_ptr<Failure>> launched_failures_;  ///< of graphs launched here
 };

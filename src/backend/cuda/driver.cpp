@@ -21,12 +21,15 @@ void look_up(const char* name, Function*& function) {
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &address, interface_version,
                                                               cudaEnableDefault, &found);
-  if (status != cudaSuccess || found != cudaDriverEntryPointSuccess) {
+  if (status != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
     throw Error(Errc::unsupported,
-                fmt::format("the CUDA driver has no {} of version {}.{}: it is missing or too old",
-                            name, interface_version / 1000, interface_version % 1000 / 10));
+                "the CUDA driver does not start: " + describe_cuda_error(status));
   }
+  if (found != cudaDriverEntryPointSuccess)
+    throw Error(Errc::unsupported,
+                fmt::format("the CUDA driver has no {} of version {}.{}: it is too old", name,
+                            interface_version / 1000, interface_version % 1000 / 10));
   function = reinterpret_cast<Function*>(address);
 }
 

@@ -56,11 +56,11 @@ GpuChoice choose_gpu(const BackendRequest& request, const std::vector<Gpu>& visi
   if (const Gpu* const current = gpu_of_current_context(visible))
     return {*current, "the calling thread's current CUDA context is there"};
   if (request.local_rank)
-    return {
-        at(*request.local_rank % count),
-        fmt::format("its local rank is {} and {} GPUs are visible", *request.local_rank, count)};
+    return {at(*request.local_rank % count),
+            fmt::format("its local rank is {}, and the number of visible GPUs {}",
+                        *request.local_rank, count)};
   return {at(request.rank % count),
-          fmt::format("its rank is {} and {} GPUs are visible", request.rank, count)};
+          fmt::format("its rank is {}, and the number of visible GPUs {}", request.rank, count)};
 }
 
 std::string encode(const GpuPlace& place) {
