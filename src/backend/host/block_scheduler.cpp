@@ -228,6 +228,8 @@ BlockScheduler::Occupant& BlockScheduler::choose() {
         occupant.stalled_turns.get() > 0 ? occupant.stalled_turns : occupant.grid().stalled_turns;
     if (stalled.get() == 0) return occupant;
     stalled.set(stalled.get() - 1);
+    // It could go on, so the core is not to be given away.
+    idle_turns_.set(0);
   }
 }
 
