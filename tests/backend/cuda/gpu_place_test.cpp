@@ -34,7 +34,7 @@ TEST(GpuPlaces, SurviveTheWay) {
   const GpuPlace place = {.process = "12-abc",
                           .device = 3,
                           .uuid = fake_uuid(7),
-                          .reason = "its rank is 3 and 8 GPUs are visible",
+                          .reason = "its rank is 3, and the number of visible GPUs 8",
                           .is_explicit = true,
                           .visible = {fake_uuid(6), fake_uuid(7)}};
   const GpuPlace read = parse_gpu_place(encode(place));
