@@ -33,6 +33,9 @@ sys.exit(not any(b["name"] == "cuda" and b["available"] for b in json.load(sys.s
 fi
 "$build/iridium" info | tee "$logs/info.txt"
 
+# As in all tests: hangs end early.
+export IRIDIUM_TIMEOUT=30 IRIDIUM_CONSTRUCTION_TIMEOUT=30
+
 # A private MPS daemon, as `iridium run` starts one: the test binaries start their ranks themselves.
 mps_directory=
 start_mps() {

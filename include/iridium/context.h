@@ -37,8 +37,12 @@ struct ContextOptions {
   /// For tests: ranks treat each other as if no better link lay between them. Ranks that share a
   /// GPU then fence their stores for the whole system, as ranks with a GPU each do.
   std::optional<Link> link = {};
-  std::optional<std::size_t> heap_bytes = {};             ///< size of this rank's segment
-  std::optional<std::chrono::milliseconds> timeout = {};  ///< bound of every wait for other ranks
+  std::optional<std::size_t> heap_bytes = {};  ///< size of this rank's segment
+  /// The bound of every wait for other ranks, on the host and in kernels. Generous by default:
+  /// ranks that die are noticed at once, and those that load or compile something are waited for.
+  std::optional<std::chrono::milliseconds> timeout = {};
+  /// The bound of every wait while a context or a team is made. May differ between ranks.
+  std::optional<std::chrono::milliseconds> construction_timeout = {};
   std::optional<bool> checked = {};  ///< checked mode: accesses to peers, collective calls
   // How the host backend runs blocks, for testing kernels; a GPU ignores both.
   std::optional<bool> split_blocks = {};  ///< four fibers per block and a real block barrier
@@ -55,10 +59,11 @@ struct ContextOptions {
 
 /// A rank's membership.
 ///
-/// Construction is collective over the job, ends within the timeout, and names the ranks that were
-/// missing and the step they were missing at. Destruction is local and never blocks: peers that
-/// still need this rank get `peer_left`. Thread safety: everything may be called from any thread;
-/// collective calls are serialised and must come in the same order on every rank.
+/// Construction is collective over the job. Each of its waits ends within the construction timeout
+/// and names the ranks that were missing and the step they were missing at. What fails on one rank,
+/// all throw. Destruction is local and never blocks: peers that still need this rank get
+/// `peer_left`. Thread safety: everything may be called from any thread; collective calls are
+/// serialised and must come in the same order on every rank.
 class Context {
  public:
   /// Joins the job found in the environment.

@@ -27,8 +27,11 @@ constexpr std::array table = {
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
             "team's lane takes about 25 MiB of it."},
-    Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "30",
-            "Seconds until any wait gives up and names the ranks that were missing."},
+    Setting{"ContextOptions::timeout", "--timeout", variables::timeout, "300",
+            "Seconds until a wait for other ranks, on the host or in a kernel, gives up and names "
+            "the ranks that were missing. The same on every rank."},
+    Setting{"ContextOptions::construction_timeout", "", variables::construction_timeout, "300",
+            "The same for every wait while a context or a team is made."},
     Setting{"ContextOptions::checked", "", variables::checked, "0",
             "1: checked mode: kernels check their accesses to peers, and members compare their "
             "collective calls. The same on every rank."},
@@ -74,6 +77,15 @@ constexpr std::array table = {
 Error bad_value(const char* variable, const std::string& value, std::string_view expected) {
   return {Errc::invalid_argument,
           fmt::format("{} is '{}': expected {}", variable, value, expected)};
+}
+
+std::chrono::milliseconds seconds_setting(const Environment& environment, const char* variable,
+                                          std::chrono::milliseconds default_value) {
+  const auto value = environment(variable);
+  if (!value) return default_value;
+  const auto time = parse_seconds(*value);
+  if (!time) throw bad_value(variable, *value, "a positive number of seconds such as 30 or 0.5");
+  return *time;
 }
 
 bool flag_setting(const Environment& environment, const char* variable) {
@@ -156,12 +168,12 @@ std::size_t heap_bytes_setting(const Environment& environment) {
 }
 
 std::chrono::milliseconds timeout_setting(const Environment& environment) {
-  const auto value = environment(variables::timeout);
-  if (!value) return default_timeout;
-  const auto timeout = parse_seconds(*value);
-  if (!timeout)
-    throw bad_value(variables::timeout, *value, "a positive number of seconds such as 30 or 0.5");
-  return *timeout;
+  return seconds_setting(environment, variables::timeout, default_timeout);
+}
+
+std::chrono::milliseconds construction_timeout_setting(const Environment& environment) {
+  return seconds_setting(environment, variables::construction_timeout,
+                         default_construction_timeout);
 }
 
 bool checked_setting(const Environment& environment) {

@@ -21,6 +21,7 @@ inline constexpr const char* placement = "IRIDIUM_PLACEMENT";
 inline constexpr const char* link = "IRIDIUM_LINK";
 inline constexpr const char* heap_bytes = "IRIDIUM_HEAP_BYTES";
 inline constexpr const char* timeout = "IRIDIUM_TIMEOUT";
+inline constexpr const char* construction_timeout = "IRIDIUM_CONSTRUCTION_TIMEOUT";
 inline constexpr const char* checked = "IRIDIUM_CHECKED";
 inline constexpr const char* tuning_table = "IRIDIUM_TUNING_TABLE";
 inline constexpr const char* split_blocks = "IRIDIUM_SPLIT_BLOCKS";
@@ -40,7 +41,10 @@ using Environment = std::function<std::optional<std::string>(const char* variabl
 std::optional<std::string> process_environment(const char* variable);
 
 inline constexpr std::size_t default_heap_bytes = std::size_t{256} << 20;
-inline constexpr std::chrono::milliseconds default_timeout{30'000};
+/// Patient: a rank that loads weights or compiles kernels may come minutes later, and one that dies
+/// is noticed at once.
+inline constexpr std::chrono::milliseconds default_timeout{300'000};
+inline constexpr std::chrono::milliseconds default_construction_timeout{300'000};
 
 // Each returns the variable's value or the default, and throws `invalid_argument` with variable and
 // value.
@@ -51,6 +55,7 @@ Placement placement_setting(const Environment& environment);
 std::optional<Link> link_setting(const Environment& environment);
 std::size_t heap_bytes_setting(const Environment& environment);
 std::chrono::milliseconds timeout_setting(const Environment& environment);
+std::chrono::milliseconds construction_timeout_setting(const Environment& environment);
 bool checked_setting(const Environment& environment);
 bool split_blocks_setting(const Environment& environment);
 /// None when not set.

@@ -19,13 +19,11 @@
 namespace iridium {
 namespace {
 
-std::chrono::milliseconds checked_timeout(const ContextOptions& options) {
-  const auto timeout = options.timeout ? *options.timeout : timeout_setting(process_environment);
-  if (timeout.count() <= 0 || timeout > max_timeout)
-    throw Error(Errc::invalid_argument,
-                fmt::format("ContextOptions::timeout is {} ms: expected 1 to {}", timeout.count(),
-                            max_timeout.count()));
-  return timeout;
+std::chrono::milliseconds checked_timeout(const WaitLimit& limit) {
+  if (limit.timeout.count() <= 0 || limit.timeout > max_timeout)
+    throw Error(Errc::invalid_argument, fmt::format("{} is {} ms: expected 1 to {}", limit.option,
+                                                    limit.timeout.count(), max_timeout.count()));
+  return limit.timeout;
 }
 
 std::size_t rounded_heap_bytes(const ContextOptions& options, const Backend& backend) {
@@ -68,14 +66,17 @@ std::vector<int> all_ranks(int size) {
 ContextCore::ContextCore(const Job& job, const ContextOptions& options)
     : rank_(job.rank),
       size_(job.size),
-      timeout_(checked_timeout(options)),
+      timeout_(checked_timeout(
+          call_limit(options.timeout ? *options.timeout : timeout_setting(process_environment)))),
+      construction_timeout_(checked_timeout(iridium::construction_limit(
+          options.construction_timeout ? *options.construction_timeout
+                                       : construction_timeout_setting(process_environment)))),
       checked_(options.checked ? *options.checked : checked_setting(process_environment)) {
   check_job(job);
   backend_ = make_backend(backend_request(job, options));
   heap_bytes_ = rounded_heap_bytes(options, *backend_);
   backend_->check_heap(heap_bytes_, size_);
   on_step_ = options.on_step;
-
   everyone_.name = fmt::format("context '{}'", options.name);
   everyone_.members = all_ranks(size_);
   if (size_ == 1) {
@@ -83,7 +84,7 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
     map_segments(random_id());
     return;
   }
-  Rendezvous rendezvous = meet(job, options.name, Deadline(timeout_),
+  Rendezvous rendezvous = meet(job, options.name, construction_limit(),
                                [this](std::string_view step) { announce(step); });
   mailbox_ = std::make_unique<Mailbox>(rank_, size_,
                                        make_unix_control_plane(rank_, std::move(rendezvous.links)),
@@ -113,7 +114,7 @@ void ContextCore::succeed_together(const std::string& call, const std::function<
   } catch (const std::exception& error) {
     fault = encode(to_fault(error, rank_));
   }
-  for (const Contribution& part : exchange_all(call, {std::move(fault), {}}))
+  for (const Contribution& part : exchange_all(call, {std::move(fault), {}}, construction_limit()))
     if (!part.data.empty()) throw decode_fault(part.data).error();
 }
 
@@ -122,10 +123,12 @@ void ContextCore::map_segments(std::uint64_t context_id) {
   agree("context: terms", {}, {});
   std::vector<std::string> places;
   for (const Contribution& part :
-       exchange_all("context: places", {PayloadWriter().text(backend_->place()).take(), {}}))
+       exchange_all("context: places", {PayloadWriter().text(backend_->place()).take(), {}},
+                    construction_limit()))
     places.push_back(PayloadReader(part.data).text());
   backend_->check_peers(rank_, places);
-  auto segments = exchange_all("context: segments", {{}, backend_->create_segment(heap_bytes_)});
+  auto segments = exchange_all("context: segments", {{}, backend_->create_segment(heap_bytes_)},
+                               construction_limit());
 
   announce("window");
   auto window = backend_->open_window(context_id, size_, heap_bytes_);
@@ -160,18 +163,20 @@ TeamTerms ContextCore::terms(const std::vector<int>& members, const TeamOptions&
 TeamTerms ContextCore::agree(const std::string& call, const std::vector<int>& members,
                              const TeamOptions& options) {
   std::vector<TeamTerms> all;
-  for (const Contribution& part : exchange_all(call, {encode(terms(members, options)), {}}))
+  for (const Contribution& part :
+       exchange_all(call, {encode(terms(members, options)), {}}, construction_limit()))
     all.push_back(decode_terms(part.data));
   return reconcile(ranks(), all);
 }
 
 std::vector<Contribution> ContextCore::exchange(Channel& channel, const std::string& call,
                                                 Contribution mine, int patience) {
-  return mailbox_->exchange(channel, call, std::move(mine), patience * timeout_);
+  return mailbox_->exchange(channel, call, std::move(mine), call_limit(patience * timeout_));
 }
 
-std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Contribution mine) {
-  return exchange(everyone_, call, std::move(mine));
+std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Contribution mine,
+                                                    const WaitLimit& limit) {
+  return mailbox_->exchange(everyone_, call, std::move(mine), limit);
 }
 
 void ContextCore::adopt(const std::shared_ptr<detail::StreamImpl>& stream) const {
@@ -200,38 +205,42 @@ void ContextCore::refuse_capture(const std::string& call) const {
                                                "context is capturing; the capture goes on");
 }
 
-std::shared_ptr<detail::Allocation> ContextCore::allocate(std::size_t bytes,
-                                                          std::size_t alignment) {
+std::shared_ptr<detail::Allocation> ContextCore::allocate(std::size_t bytes, std::size_t alignment,
+                                                          const WaitLimit& limit) {
   const std::string call = fmt::format("allocate({} bytes, alignment {})", bytes, alignment);
   refuse_capture(call);
   if (alignment > backend_->granularity())
     throw Error(Errc::invalid_argument, fmt::format("{}: the alignment is over the limit of {}",
                                                     call, backend_->granularity()));
   // Half of the timeout, so that ranks with nothing to wait for are still there afterwards.
-  const Deadline deadline(timeout_ / 2);
+  HostWait own_frees(rank_, {limit.timeout / 2, limit.option, limit.variable});
   bool gave_up = false;
   while (true) {
-    const auto parts = exchange_all(call, {heap_->report(gave_up), {}});
+    const auto parts = exchange_all(call, {heap_->report(gave_up), {}}, limit);
     std::vector<std::span<const std::byte>> reports;
     for (const Contribution& part : parts) reports.emplace_back(part.data);
     const bool more_frees = heap_->apply(reports);
     if (auto allocation = heap_->allocate(bytes, alignment)) return allocation;
     if (const auto stuck = Heap::gave_up(reports); !stuck.empty())
       throw Error(Errc::timeout,
-                  fmt::format("{}: the work on arrays freed on {} did not end within {}; {}", call,
-                              list_ranks(stuck), format_seconds(deadline.timeout()),
-                              heap_->describe_room(bytes)),
+                  fmt::format("{}: the work on arrays freed on {} did not end within {}, half of "
+                              "the limit; {}{}",
+                              call, list_ranks(stuck), format_seconds(own_frees.limit().timeout),
+                              heap_->describe_room(bytes), advice(limit)),
                   stuck);
     if (!more_frees)
       throw Error(Errc::out_of_memory, fmt::format("{}: {}", call, heap_->describe_room(bytes)));
     // Some rank has freed arrays that its streams still use. All ranks know, so all try again.
-    gave_up = !wait_for_own_frees(deadline);
+    gave_up = !wait_for_own_frees(call, own_frees);
   }
 }
 
-bool ContextCore::wait_for_own_frees(const Deadline& deadline) const {
+bool ContextCore::wait_for_own_frees(const std::string& call, HostWait& wait) const {
+  // Ended by this rank's streams.
   while (!heap_->frees_are_done()) {
-    if (deadline.expired()) return false;
+    if (wait.notice_is_due())
+      wait.tell(fmt::format("work of rank {} on freed arrays, at {}", rank_, call));
+    if (wait.deadline().expired()) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return true;

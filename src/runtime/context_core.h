@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/host_wait.h"
 #include "iridium/context.h"
 #include "runtime/heap.h"
 #include "runtime/mailbox.h"
@@ -32,6 +33,10 @@ class ContextCore {
   }
   int size() const { return size_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
+  /// Of waits while a team is made.
+  WaitLimit construction_limit() const {
+    return iridium::construction_limit(construction_timeout_);
+  }
   std::size_t heap_bytes() const { return heap_bytes_; }
   bool checked() const { return checked_; }
   Backend& backend() const { return *backend_; }
@@ -66,12 +71,17 @@ class ContextCore {
 
   /// Collective over the world; see `Context::allocate`. The caller holds the context's collective
   /// lock.
-  std::shared_ptr<detail::Allocation> allocate(std::size_t bytes, std::size_t alignment);
+  std::shared_ptr<detail::Allocation> allocate(std::size_t bytes, std::size_t alignment) {
+    return allocate(bytes, alignment, call_limit(timeout_));
+  }
+  /// The same under another limit.
+  std::shared_ptr<detail::Allocation> allocate(std::size_t bytes, std::size_t alignment,
+                                               const WaitLimit& limit);
   /// An exchange among all ranks that no team's failure touches: for calls that make teams and
   /// arrays.
-  std::vector<Contribution> exchange_all(const std::string& call, Contribution mine);
-  /// The same for the members of `channel`.
-  /// Waits for `patience` timeouts.
+  std::vector<Contribution> exchange_all(const std::string& call, Contribution mine,
+                                         const WaitLimit& limit);
+  /// An exchange among the members of `channel`. Waits for `patience` timeouts.
   std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine,
                                      int patience = 1);
   /// Throws `capture_unsupported` when a stream of this context is capturing.
@@ -83,12 +93,13 @@ class ContextCore {
   TeamTerms terms(const std::vector<int>& members, const TeamOptions& options) const;
   void map_segments(std::uint64_t context_id);
   /// False when the deadline came first.
-  bool wait_for_own_frees(const Deadline& deadline) const;
+  bool wait_for_own_frees(const std::string& call, HostWait& wait) const;
 
   const ProcessMark process_;
   const int rank_;
   const int size_;
   const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds construction_timeout_;
   const bool checked_;
   std::size_t heap_bytes_ = 0;
   std::function<void(std::string_view)> on_step_;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/host_wait.h"
 #include "base/text.h"
 
 namespace iridium {
@@ -59,8 +60,9 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
     case FaultKind::timeout: {
       const std::string who = missing.empty() ? "a signal" : list_ranks(missing);
       return {Errc::timeout,
-              fmt::format("{} did not arrive within {} {}: expected {}, found {}", who,
-                          format_seconds(timeout), where, record.expected, record.seen),
+              fmt::format("{} did not arrive within {} {}: expected {}, found {}{}", who,
+                          format_seconds(timeout), where, record.expected, record.seen,
+                          advice(call_limit(timeout))),
               missing};
     }
     case FaultKind::peer_left:

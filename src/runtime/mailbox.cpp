@@ -30,6 +30,11 @@ std::atomic<std::uint32_t>& call_order(std::uint64_t context_id, std::uint32_t c
   return orders[(context_id ^ (context_id >> 32) ^ channel_id) % orders.size()];
 }
 
+/// What a member is doing: "barrier (call 3 of team world)".
+std::string describe_call(const Channel& channel, const std::string& call) {
+  return fmt::format("{} (call {} of {})", call, channel.calls, channel.name);
+}
+
 }  // namespace
 
 Mailbox::Mailbox(int rank, int size, std::unique_ptr<ControlPlane> plane, std::uint64_t context_id)
@@ -100,7 +105,7 @@ void Mailbox::close(std::uint32_t channel_id) {
 }
 
 std::vector<Contribution> Mailbox::exchange(Channel& channel, const std::string& call,
-                                            Contribution mine, std::chrono::milliseconds timeout) {
+                                            Contribution mine, const WaitLimit& limit) {
   const std::lock_guard call_lock(channel.call_mutex);
   std::optional<Fault> earlier;
   {
@@ -113,7 +118,7 @@ std::vector<Contribution> Mailbox::exchange(Channel& channel, const std::string&
     throw Error(earlier->code, fmt::format("{} failed earlier: {}", channel.name, earlier->message),
                 earlier->ranks);
   }
-  const Deadline deadline(timeout);
+  HostWait wait(rank_, limit);
   Message message;
   message.channel = channel.id;
   message.sequence = channel.calls + 1;
@@ -123,8 +128,8 @@ std::vector<Contribution> Mailbox::exchange(Channel& channel, const std::string&
   message.descriptor = std::move(mine.descriptor);
   std::atomic<std::uint32_t>& order = call_order(context_id_, channel.id);
   order.fetch_add(1, std::memory_order_release);
-  send_to_members(channel, message, deadline);
-  std::vector<Part> parts = collect(channel, call, deadline);
+  send_to_members(channel, message, wait.deadline());
+  std::vector<Part> parts = collect(channel, call, wait);
   static_cast<void>(order.load(std::memory_order_acquire));
   const auto self =
       std::find(channel.members.begin(), channel.members.end(), rank_) - channel.members.begin();
@@ -193,24 +198,43 @@ std::vector<int> Mailbox::missing(const Channel& channel, const Inbox& inbox) co
   return ranks;
 }
 
-std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::string& call,
-                                            const Deadline& deadline) {
-  std::unique_lock lock(mutex_);
-  Inbox& inbox = inboxes_[channel.id];
-  inbox.waiting = &channel;
-  std::vector<int> absent;
+void Mailbox::await_parts(const Channel& channel, const std::string& call, Inbox& inbox,
+                          HostWait& wait, std::unique_lock<std::mutex>& lock,
+                          std::vector<int>& absent) {
   const auto has_ended = [&] {
     absent = missing(channel, inbox);
     return stopped_ || inbox.fault || absent.empty() || std::ranges::any_of(absent, [&](int rank) {
              return presence_of(rank) != Presence::here;
            });
   };
-  const auto is_lost = [&](int rank) { return presence_of(rank) == Presence::lost; };
+  const auto may_end = [&] {
+    return has_ended() || std::ranges::any_of(channel.members, [&](int rank) {
+             return presence_of(rank) == Presence::lost;
+           });
+  };
   // Ended by the members' messages, by the control thread's word that one is gone, by a fault, or
   // by the deadline.
-  changed_.wait_until(lock, deadline.at(),
-                      [&] { return has_ended() || std::ranges::any_of(channel.members, is_lost); });
-  changed_.wait_until(lock, std::min(deadline.at(), Deadline(time_for_others).at()), has_ended);
+  while (!changed_.wait_until(lock, wait.next_look(), may_end)) {
+    if (wait.notice_is_due()) {
+      const std::string whom =
+          fmt::format("{} at {}", list_ranks(absent), describe_call(channel, call));
+      lock.unlock();
+      wait.tell(whom);
+      lock.lock();
+    }
+    if (wait.deadline().expired()) break;
+  }
+  changed_.wait_until(lock, std::min(wait.deadline().at(), Deadline(time_for_others).at()),
+                      has_ended);
+}
+
+std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::string& call,
+                                            HostWait& wait) {
+  std::unique_lock lock(mutex_);
+  Inbox& inbox = inboxes_[channel.id];
+  inbox.waiting = &channel;
+  std::vector<int> absent;
+  await_parts(channel, call, inbox, wait, lock, absent);
   inbox.waiting = nullptr;
 
   if (absent.empty()) {
@@ -225,23 +249,23 @@ std::vector<Mailbox::Part> Mailbox::collect(const Channel& channel, const std::s
   }
   if (stopped_) throw Error(Errc::invalid_argument, call + ": the context was destroyed");
   for (const int member : channel.members)
-    if (is_lost(member) && std::ranges::find(absent, member) == absent.end())
+    if (presence_of(member) == Presence::lost && std::ranges::find(absent, member) == absent.end())
       absent.push_back(member);
-  const Fault fault = inbox.fault ? *inbox.fault : explain(channel, call, absent, deadline);
+  const Fault fault = inbox.fault ? *inbox.fault : explain(channel, call, absent, wait.limit());
   lock.unlock();
   fail(channel, fault);
   throw fault.error();
 }
 
 Fault Mailbox::explain(const Channel& channel, const std::string& call,
-                       const std::vector<int>& missing_ranks, const Deadline& deadline) const {
+                       const std::vector<int>& missing_ranks, const WaitLimit& limit) const {
   const auto with = [&](Presence presence) {
     std::vector<int> ranks;
     for (const int rank : missing_ranks)
       if (presence_of(rank) == presence) ranks.push_back(rank);
     return ranks;
   };
-  const std::string where = fmt::format("at {} (call {} of {})", call, channel.calls, channel.name);
+  const std::string where = fmt::format("at {}", describe_call(channel, call));
   if (const auto lost = with(Presence::lost); !lost.empty())
     return {Errc::peer_lost,
             fmt::format("lost {} {}: {}", list_ranks(lost), where,
@@ -252,10 +276,11 @@ Fault Mailbox::explain(const Channel& channel, const std::string& call,
         Errc::peer_left,
         fmt::format("{} destroyed the context and cannot take part {}", list_ranks(left), where),
         left};
-  return {Errc::timeout,
-          fmt::format("{} did not arrive within {} {}, as rank {} saw it",
-                      list_ranks(missing_ranks), format_seconds(deadline.timeout()), where, rank_),
-          missing_ranks};
+  return {
+      Errc::timeout,
+      fmt::format("{} did not arrive within {} {}, as rank {} saw it{}", list_ranks(missing_ranks),
+                  format_seconds(limit.timeout), where, rank_, advice(limit)),
+      missing_ranks};
 }
 
 void Mailbox::fail(const Channel& channel, const Fault& fault) {

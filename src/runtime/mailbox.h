@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/host_wait.h"
 #include "runtime/control_message.h"
 #include "runtime/control_plane.h"
 #include "runtime/fork_guard.h"
@@ -55,11 +56,11 @@ class Mailbox final : private ControlListener {
 
   /// Every member calls this with the same `call` text ("allocate(64 bytes)"); each gets what all
   /// contributed, in the order of the members. Different texts are `mismatch` on every member, and
-  /// the channel stays usable. A member that is gone or does not come before the timeout fails the
+  /// the channel stays usable. A member that is gone or does not come within the limit fails the
   /// channel for good, on every member; so does one that has died behind its part while another has
   /// not come.
   std::vector<Contribution> exchange(Channel& channel, const std::string& call, Contribution mine,
-                                     std::chrono::milliseconds timeout);
+                                     const WaitLimit& limit);
 
   /// Fails the channel on every member, unless it has failed already. Who hears of a fault passes
   /// it on before it throws: a member that leaves because of it must not be taken for the culprit.
@@ -114,15 +115,18 @@ class Mailbox final : private ControlListener {
   void tell_watchers(int member, Tell tell);
 
   void send_to_members(const Channel& channel, const Message& message, const Deadline& deadline);
-  std::vector<Part> collect(const Channel& channel, const std::string& call,
-                            const Deadline& deadline);
+  std::vector<Part> collect(const Channel& channel, const std::string& call, HostWait& wait);
+  /// Returns when the call has ended, one way or the other, or at the deadline. `absent` are the
+  /// members whose parts have not come.
+  void await_parts(const Channel& channel, const std::string& call, Inbox& inbox, HostWait& wait,
+                   std::unique_lock<std::mutex>& lock, std::vector<int>& absent);
   static Part decode_call(Message message, std::uint64_t expected_sequence);
   static std::string describe_calls(const std::vector<int>& members,
                                     const std::vector<Part>& parts);
   std::vector<int> missing(const Channel& channel, const Inbox& inbox) const;
   Presence presence_of(int rank) const { return peers_[static_cast<std::size_t>(rank)].presence; }
   Fault explain(const Channel& channel, const std::string& call,
-                const std::vector<int>& missing_ranks, const Deadline& deadline) const;
+                const std::vector<int>& missing_ranks, const WaitLimit& limit) const;
 
   const int rank_;
   const std::uint64_t context_id_;

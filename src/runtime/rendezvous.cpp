@@ -24,25 +24,27 @@ namespace {
 /// belonged to an earlier context, and the next one is waited for.
 class Follower {
  public:
-  Follower(const Job& job, std::string path, const Deadline& deadline,
+  Follower(const Job& job, std::string path, const WaitLimit& limit,
            const std::function<void(std::string_view)>& on_step)
-      : job_(job), path_(std::move(path)), deadline_(deadline), on_step_(on_step) {}
+      : job_(job), path_(std::move(path)), wait_(job.rank, limit), on_step_(on_step) {}
 
   Rendezvous run() {
     auto pause = std::chrono::microseconds(100);
-    while (!deadline_.expired()) {
+    while (!wait_.deadline().expired()) {
       if (auto connection = connect_to(path_)) {
         check_owner(*connection);
         if (auto result = attend(std::move(*connection))) return std::move(*result);
       }
+      if (wait_.notice_is_due()) tell();
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, std::chrono::microseconds(5000));
     }
-    throw Error(Errc::timeout,
-                fmt::format("rank 0 did not come within {} at step rendezvous: nobody leads at {}, "
-                            "as rank {} saw it",
-                            format_seconds(deadline_.timeout()), path_, job_.rank),
-                {0});
+    throw Error(
+        Errc::timeout,
+        fmt::format("rank 0 did not come within {} at step rendezvous: nobody leads at {}, "
+                    "as rank {} saw it{}",
+                    format_seconds(wait_.limit().timeout), path_, job_.rank, advice(wait_.limit())),
+        {0});
   }
 
  private:
@@ -76,14 +78,17 @@ class Follower {
     const FileDescriptor& leader = result.links[0].socket;
     MessageReader& reader = result.links[0].reader;
     const Hello hello = {protocol_version, job_.rank, job_.size, job_.token, version()};
-    if (send_message(leader, encode(hello), deadline_) != SendResult::sent) return false;
+    if (send_message(leader, encode(hello), wait_.deadline()) != SendResult::sent) return false;
 
     heard_ = false;
     int links_left = job_.size - 2;
     const auto complete = [&] { return result.context_id != 0 && links_left == 0; };
     while (!complete()) {
       pollfd event = {leader.get(), POLLIN, 0};
-      if (::poll(&event, 1, deadline_.left_ms()) == 0) give_up();
+      if (::poll(&event, 1, wait_.next_look_ms()) == 0) {
+        if (wait_.notice_is_due()) tell();
+        if (wait_.deadline().expired()) give_up();
+      }
       const ReadResult state = read_available(leader, reader);
       while (!complete()) {
         auto message = reader.next();
@@ -131,18 +136,21 @@ class Follower {
     }
   }
 
+  std::vector<int> absent() const { return missing_.empty() ? std::vector{0} : missing_; }
+
+  void tell() { wait_.tell(fmt::format("{} at step {}", list_ranks(absent()), step_)); }
+
   [[noreturn]] void give_up() const {
-    const std::vector<int> absent = missing_.empty() ? std::vector{0} : missing_;
-    throw Error(
-        Errc::timeout,
-        fmt::format("{} did not come within {} at step {}, as rank {} saw it", list_ranks(absent),
-                    format_seconds(deadline_.timeout()), step_, job_.rank),
-        absent);
+    throw Error(Errc::timeout,
+                fmt::format("{} did not come within {} at step {}, as rank {} saw it{}",
+                            list_ranks(absent()), format_seconds(wait_.limit().timeout), step_,
+                            job_.rank, advice(wait_.limit())),
+                absent());
   }
 
   const Job& job_;
   std::string path_;
-  const Deadline& deadline_;
+  HostWait wait_;
   const std::function<void(std::string_view)>& on_step_;
   bool heard_ = false;
   std::vector<int> missing_;
@@ -183,13 +191,13 @@ std::string rendezvous_path(const Job& job, const std::string& context_name) {
                      hash_text(job.rendezvous + '\n' + context_name));
 }
 
-Rendezvous meet(const Job& job, const std::string& context_name, const Deadline& deadline,
+Rendezvous meet(const Job& job, const std::string& context_name, const WaitLimit& limit,
                 const std::function<void(std::string_view)>& on_step) {
   const std::string path = rendezvous_path(job, context_name);
   log(LogLevel::debug, job.rank, "rendezvous of {} ranks at {}", job.size, path);
   on_step("rendezvous");
-  return job.rank == 0 ? lead(job, path, deadline, on_step)
-                       : Follower(job, path, deadline, on_step).run();
+  return job.rank == 0 ? lead(job, path, limit, on_step)
+                       : Follower(job, path, limit, on_step).run();
 }
 
 }  // namespace iridium

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/deadline.h"
+#include "base/host_wait.h"
 #include "iridium/bootstrap.h"
 #include "runtime/unix_control_plane.h"
 
@@ -24,7 +24,7 @@ std::string rendezvous_path(const Job& job, const std::string& context_name);
 
 /// Meets the other ranks. When one fails, all fail, with the same reason: which rank was missing at
 /// which step. `on_step` is called when a step begins.
-Rendezvous meet(const Job& job, const std::string& context_name, const Deadline& deadline,
+Rendezvous meet(const Job& job, const std::string& context_name, const WaitLimit& limit,
                 const std::function<void(std::string_view)>& on_step);
 
 }  // namespace iridium

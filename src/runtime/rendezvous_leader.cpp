@@ -118,8 +118,8 @@ struct Connection {
 
 class Leader {
  public:
-  Leader(const Job& job, const std::string& path, const Deadline& deadline)
-      : job_(job), deadline_(deadline), members_(static_cast<std::size_t>(job.size)) {
+  Leader(const Job& job, const std::string& path, const WaitLimit& limit)
+      : job_(job), wait_(0, limit), members_(static_cast<std::size_t>(job.size)) {
     sweep(std::filesystem::path(path).parent_path());
     meeting_point_.emplace(path);
   }
@@ -132,10 +132,14 @@ class Leader {
       read_strangers();
       // What came right behind a hello was read with it: no event tells of it.
       read_members();
-      if (!missing().empty() && deadline_.expired())
+      if (missing().empty()) break;
+      if (wait_.notice_is_due())
+        wait_.tell(fmt::format("{} at step rendezvous", list_ranks(missing())));
+      if (wait_.deadline().expired())
         fail({Errc::timeout,
-              fmt::format("{} did not come within {} at step rendezvous, as rank 0 saw it",
-                          list_ranks(missing()), format_seconds(deadline_.timeout())),
+              fmt::format("{} did not come within {} at step rendezvous, as rank 0 saw it{}",
+                          list_ranks(missing()), format_seconds(wait_.limit().timeout),
+                          advice(wait_.limit())),
               missing()});
     }
     // Gone before anyone can be back for the next context.
@@ -188,7 +192,7 @@ class Leader {
       if (member) events.push_back({member->socket.get(), POLLIN, 0});
     for (const Connection& stranger : strangers_)
       events.push_back({stranger.socket.get(), POLLIN, 0});
-    ::poll(events.data(), events.size(), deadline_.left_ms());
+    ::poll(events.data(), events.size(), wait_.next_look_ms());
   }
 
   /// A member that goes, or says why it gives up, ends the rendezvous for all.
@@ -339,12 +343,13 @@ class Leader {
 
   void send(int rank, const Message& message) {
     const SendResult result =
-        send_message(members_[static_cast<std::size_t>(rank)]->socket, message, deadline_);
+        send_message(members_[static_cast<std::size_t>(rank)]->socket, message, wait_.deadline());
     if (result == SendResult::sent) return;
     // A member that gave up said why before it went.
     read_member(rank, "links");
     fail({Errc::timeout,
-          fmt::format("rank {} does not read its messages at step links", rank),
+          fmt::format("rank {} does not read its messages at step links{}", rank,
+                      advice(wait_.limit())),
           {rank}});
   }
 
@@ -357,7 +362,7 @@ class Leader {
   }
 
   const Job& job_;
-  const Deadline& deadline_;
+  HostWait wait_;
   std::vector<std::optional<Connection>> members_;  ///< by rank; entry 0 stays empty
   std::list<Connection> strangers_;                 ///< connected, not greeted yet
   std::optional<MeetingPoint> meeting_point_;
@@ -365,9 +370,9 @@ class Leader {
 
 }  // namespace
 
-Rendezvous lead(const Job& job, const std::string& path, const Deadline& deadline,
+Rendezvous lead(const Job& job, const std::string& path, const WaitLimit& limit,
                 const std::function<void(std::string_view)>& on_step) {
-  Leader leader(job, path, deadline);
+  Leader leader(job, path, limit);
   try {
     leader.gather();
     on_step("links");

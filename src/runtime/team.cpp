@@ -53,7 +53,7 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   channel_.name = options.name.empty() ? fmt::format("team {}", channel_.id)
                                        : fmt::format("team {}", options.name);
   layout_ = lay_out_lane(static_cast<int>(ranks.size()), agreed);
-  lane_ = core_->allocate(layout_.bytes, OffsetAllocator::granule);
+  lane_ = core_->allocate(layout_.bytes, OffsetAllocator::granule, core_->construction_limit());
 
   const auto self = std::find(ranks.begin(), ranks.end(), core_->rank());
   if (self != ranks.end()) place_ = static_cast<int>(self - ranks.begin());

@@ -93,6 +93,27 @@ TEST(Settings, TimeoutIsReadOrDefault) {
   EXPECT_EQ(timeout_setting(environment_with({{variables::timeout, "0.25"}})), milliseconds(250));
 }
 
+TEST(Settings, ConstructionTimeoutIsReadOrDefault) {
+  EXPECT_EQ(construction_timeout_setting(environment_with({})), default_construction_timeout);
+  EXPECT_EQ(
+      construction_timeout_setting(environment_with({{variables::construction_timeout, "2"}})),
+      milliseconds(2000));
+  EXPECT_EQ(construction_timeout_setting(environment_with({{variables::timeout, "2"}})),
+            default_construction_timeout);
+}
+
+TEST(Settings, TimeoutsArePatientByDefault) {
+  EXPECT_EQ(default_timeout, std::chrono::minutes(5));
+  EXPECT_EQ(default_construction_timeout, std::chrono::minutes(5));
+}
+
+TEST(Settings, BadConstructionTimeoutNamesVariableAndValue) {
+  for (const char* value : {"0", "-3", "30s", "nan"})
+    expect_bad_value(variables::construction_timeout, value, [](const Environment& environment) {
+      construction_timeout_setting(environment);
+    });
+}
+
 TEST(Settings, BadTimeoutNamesVariableAndValue) {
   for (const char* value : {"0", "-3", "30s", "soon", "1e9", "nan", "99999999999"})
     expect_bad_value(variables::timeout, value,
@@ -154,6 +175,8 @@ TEST(Settings, ReadersLookAtTheirOwnVariableOnly) {
   EXPECT_EQ(backend_setting(others(variables::backend)), std::nullopt);
   EXPECT_EQ(heap_bytes_setting(others(variables::heap_bytes)), default_heap_bytes);
   EXPECT_EQ(timeout_setting(others(variables::timeout)), default_timeout);
+  EXPECT_EQ(construction_timeout_setting(others(variables::construction_timeout)),
+            default_construction_timeout);
   EXPECT_FALSE(checked_setting(others(variables::checked)));
   EXPECT_FALSE(split_blocks_setting(others(variables::split_blocks)));
   EXPECT_EQ(schedule_seed_setting(others(variables::schedule_seed)), std::nullopt);
@@ -220,16 +243,18 @@ TEST(SettingsTable, DefaultsAreThoseOfTheCode) {
                                   [&](const Setting& s) { return s.variable == variable; });
     return row == rows.end() ? std::string() : std::string(row->default_value);
   };
-  const Environment defaults =
-      environment_with({{variables::backend, default_of(variables::backend)},
-                        {variables::heap_bytes, default_of(variables::heap_bytes)},
-                        {variables::timeout, default_of(variables::timeout)},
-                        {variables::checked, default_of(variables::checked)},
-                        {variables::split_blocks, default_of(variables::split_blocks)}});
+  const Environment defaults = environment_with(
+      {{variables::backend, default_of(variables::backend)},
+       {variables::heap_bytes, default_of(variables::heap_bytes)},
+       {variables::timeout, default_of(variables::timeout)},
+       {variables::construction_timeout, default_of(variables::construction_timeout)},
+       {variables::checked, default_of(variables::checked)},
+       {variables::split_blocks, default_of(variables::split_blocks)}});
   const Environment nothing = environment_with({});
   EXPECT_EQ(backend_setting(defaults), backend_setting(nothing));
   EXPECT_EQ(heap_bytes_setting(defaults), heap_bytes_setting(nothing));
   EXPECT_EQ(timeout_setting(defaults), timeout_setting(nothing));
+  EXPECT_EQ(construction_timeout_setting(defaults), construction_timeout_setting(nothing));
   EXPECT_EQ(checked_setting(defaults), checked_setting(nothing));
   EXPECT_EQ(split_blocks_setting(defaults), split_blocks_setting(nothing));
 }

@@ -27,7 +27,7 @@ int victim() {
 /// What the survivors must see: a rank that dies before it said hello was never there.
 IR_SCENARIO(killed_at_step) {
   const std::string fatal_step = std::getenv(step_variable);
-  ContextOptions options = {.timeout = short_timeout};
+  ContextOptions options = {.construction_timeout = short_timeout};
   if (job.rank == victim())
     options.on_step = [&](std::string_view step) {
       if (step == fatal_step) ::kill(::getpid(), SIGKILL);
@@ -67,7 +67,7 @@ TEST_P(KilledAtStep, SurvivorsNameTheDead) {
 
 IR_SCENARIO(killed_while_waiting) {
   // Rank 3 comes when rank 2 is dead and the others know.
-  ContextOptions options = {.timeout = 2 * short_timeout};
+  ContextOptions options = {.construction_timeout = 2 * short_timeout};
   if (job.rank == 2)
     options.on_step = [](std::string_view) {
       std::thread([] {
@@ -89,7 +89,7 @@ TEST(KilledWhileWaiting, OthersAreToldAtOnce) {
 
 IR_SCENARIO(leads_and_dies) {
   ::alarm(1);  // ends the process like a kill: nothing is cleaned up
-  Context context(job, {.timeout = std::chrono::seconds(60)});
+  Context context(job, {.construction_timeout = std::chrono::seconds(60)});
 }
 
 IR_SCENARIO(leads_after_the_dead) {
@@ -126,7 +126,7 @@ void limit_descriptors(rlim_t more) {
 }
 
 IR_SCENARIO(rank_1_lacks_descriptors) {
-  ContextOptions options = {.timeout = std::chrono::minutes(1)};
+  ContextOptions options = {.construction_timeout = std::chrono::minutes(1)};
   if (job.rank == 1)
     options.on_step = [](std::string_view step) {
       // Enough for its own segment, and not for those of the others.
@@ -143,7 +143,7 @@ TEST(LackOfDescriptors, IsBlamedOnTheRankThatHasIt) {
 
 IR_SCENARIO(strangers_take_the_leaders_descriptors) {
   std::vector<FileDescriptor> strangers;
-  ContextOptions options = {.timeout = std::chrono::minutes(1)};
+  ContextOptions options = {.construction_timeout = std::chrono::minutes(1)};
   options.on_step = [&](std::string_view step) {
     ::rlimit limit = {};
     ::getrlimit(RLIMIT_NOFILE, &limit);

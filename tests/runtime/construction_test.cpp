@@ -8,7 +8,7 @@
 namespace iridium::test {
 namespace {
 
-const ContextOptions impatient = {.timeout = short_timeout};
+const ContextOptions impatient = {.construction_timeout = short_timeout};
 
 class ConstructionTest : public ::testing::TestWithParam<RankKind> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ConstructionTest,
@@ -17,9 +17,11 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ConstructionTest,
 
 IR_SCENARIO(rank_2_never_comes) {
   const Error error = require_error(Errc::timeout, {2}, [&] { Context context(job, impatient); });
-  require(std::string(error.what()).find("rank 2 did not come within 3 s at step rendezvous") !=
-              std::string::npos,
-          error.what());
+  const std::string text = error.what();
+  require(text.find("rank 2 did not come within 3 s at step rendezvous") != std::string::npos &&
+              text.find("; ContextOptions::construction_timeout or IRIDIUM_CONSTRUCTION_TIMEOUT "
+                        "changes the limit") != std::string::npos,
+          text);
 }
 
 TEST_P(ConstructionTest, ARankThatNeverComesIsNamedByAll) {
@@ -30,8 +32,11 @@ TEST_P(ConstructionTest, ARankThatNeverComesIsNamedByAll) {
 
 IR_SCENARIO(leader_never_comes) {
   const Error error = require_error(Errc::timeout, {0}, [&] { Context context(job, impatient); });
-  require(std::string(error.what()).find("rank 0 did not come within 3 s") != std::string::npos,
-          error.what());
+  const std::string text = error.what();
+  require(text.find("rank 0 did not come within 3 s") != std::string::npos &&
+              text.find("ContextOptions::construction_timeout or IRIDIUM_CONSTRUCTION_TIMEOUT") !=
+                  std::string::npos,
+          text);
 }
 
 TEST_P(ConstructionTest, ALeaderThatNeverComesIsNamedByAll) {
@@ -163,7 +168,7 @@ TEST_P(ConstructionTest, RanksWithOtherOptionsAreNamed) {
 
 /// `culprit` fails when `step` begins; all get its reason.
 void fail_at_step(const Job& job, int culprit, std::string_view fatal_step) {
-  ContextOptions options = {.timeout = short_timeout};
+  ContextOptions options = {.construction_timeout = short_timeout};
   if (job.rank == culprit)
     options.on_step = [&](std::string_view step) {
       if (step == fatal_step) throw Error(Errc::out_of_memory, "no room for a window");

@@ -212,6 +212,9 @@ TEST(ContextOptionsTest, BadValuesAreRefusedBeforeAnythingHappens) {
   refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds(0)});
   refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds(-5)});
   refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds::max()});
+  EXPECT_NE(refused(Errc::invalid_argument, {.construction_timeout = std::chrono::milliseconds(0)})
+                .find("ContextOptions::construction_timeout is 0 ms"),
+            std::string::npos);
   refused(Errc::out_of_memory, {.heap_bytes = ~std::size_t{0}});
   const std::string message = refused(Errc::out_of_memory, {.heap_bytes = std::size_t{1} << 50});
   EXPECT_NE(message.find("1125899906842624 bytes (1 PiB)"), std::string::npos) << message;
@@ -225,10 +228,12 @@ TEST(ContextOptionsTest, ALaneLargerThanTheHeapIsOutOfMemory) {
 }
 
 TEST(ContextOptionsTest, BadVariablesAreRefusedByName) {
-  const std::vector<std::pair<const char*, const char*>> bad = {{"IRIDIUM_HEAP_BYTES", "lots"},
-                                                                {"IRIDIUM_TIMEOUT", "-1"},
-                                                                {"IRIDIUM_CHECKED", "maybe"},
-                                                                {"IRIDIUM_BACKEND", "abacus"}};
+  const std::vector<std::pair<const char*, const char*>> bad = {
+      {"IRIDIUM_HEAP_BYTES", "lots"},
+      {"IRIDIUM_TIMEOUT", "-1"},
+      {"IRIDIUM_CONSTRUCTION_TIMEOUT", "-2"},
+      {"IRIDIUM_CHECKED", "maybe"},
+      {"IRIDIUM_BACKEND", "abacus"}};
   for (const auto& [variable, value] : bad) {
     ::setenv(variable, value, 1);
     const Error error = expect_error(Errc::invalid_argument, [] { Context context; });

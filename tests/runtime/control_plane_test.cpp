@@ -229,8 +229,9 @@ TEST(RendezvousTest, AMemberThatTurnsToGarbageFailsIt) {
     while (read_available(leader, reader) == ReadResult::open) std::this_thread::yield();
   });
   const auto start = std::chrono::steady_clock::now();
-  const Error error = expect_error(
-      Errc::protocol, [&] { Context context(jobs[0], {.timeout = std::chrono::seconds(60)}); });
+  const Error error = expect_error(Errc::protocol, [&] {
+    Context context(jobs[0], {.construction_timeout = std::chrono::seconds(60)});
+  });
   EXPECT_EQ(error.ranks(), std::vector<int>{1});
   // Rank 2 never comes: nobody waited for it until the timeout.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));

@@ -49,7 +49,8 @@ TEST(DeviceFaults, NameTheRanksThatDidNotArrive) {
   EXPECT_EQ(fault.code, Errc::timeout);
   EXPECT_EQ(fault.ranks, (std::vector<int>{4, 7}));
   expect_words(fault,
-               {"ranks 4, 7 did not arrive", "within 2.5 s", place, "expected 113", "found 109"});
+               {"ranks 4, 7 did not arrive", "within 2.5 s", place, "expected 113", "found 109",
+                "; ContextOptions::timeout or IRIDIUM_TIMEOUT changes the limit"});
 }
 
 TEST(DeviceFaults, NameOneRankByItsPlace) {

@@ -57,10 +57,12 @@ TEST(Lifetime, FailedContextsLeaveNothing) {
   const std::size_t threads_before = threads();
   for (int i = 0; i < 5; ++i) {
     const auto jobs = make_local_jobs(2);
-    expect_error(Errc::timeout,
-                 [&] { Context context(jobs[0], {.timeout = std::chrono::milliseconds(20)}); });
-    expect_error(Errc::timeout,
-                 [&] { Context context(jobs[1], {.timeout = std::chrono::milliseconds(20)}); });
+    expect_error(Errc::timeout, [&] {
+      Context context(jobs[0], {.construction_timeout = std::chrono::milliseconds(20)});
+    });
+    expect_error(Errc::timeout, [&] {
+      Context context(jobs[1], {.construction_timeout = std::chrono::milliseconds(20)});
+    });
     expect_error(Errc::out_of_memory,
                  [&] { spawn(3, {.heap_bytes = std::size_t{1} << 20}, [](Context&) {}); });
   }

@@ -197,7 +197,7 @@ class MailboxRanks {
                                     std::chrono::milliseconds timeout = long_enough) {
     std::vector<std::string> texts;
     for (const Contribution& part :
-         mailbox(rank).exchange(channel, call, {bytes_of(data), {}}, timeout))
+         mailbox(rank).exchange(channel, call, {bytes_of(data), {}}, call_limit(timeout)))
       texts.push_back(text_of(part.data));
     return texts;
   }

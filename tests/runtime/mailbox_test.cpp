@@ -82,8 +82,9 @@ TEST(MailboxExchange, CarriesDescriptors) {
     on_ranks({0, 1, 2}, [&](int rank) {
       Contribution mine;
       if (rank != 1) mine.descriptor = FileDescriptor(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
-      const auto parts = ranks.mailbox(rank).exchange(*ranks.world[static_cast<std::size_t>(rank)],
-                                                      "call", std::move(mine), long_enough);
+      const auto parts =
+          ranks.mailbox(rank).exchange(*ranks.world[static_cast<std::size_t>(rank)], "call",
+                                       std::move(mine), call_limit(long_enough));
       ASSERT_EQ(parts.size(), 3u);
       EXPECT_FALSE(parts[1].descriptor);
       for (const std::size_t from : {0u, 2u}) {
@@ -102,7 +103,8 @@ TEST(MailboxExchange, NeedsNobodyInAWorldOfOne) {
   channel.name = "team world";
   channel.members = {0};
   for (int call = 0; call < 3; ++call) {
-    const auto parts = mailbox.exchange(channel, "call", {bytes_of("mine"), {}}, long_enough);
+    const auto parts =
+        mailbox.exchange(channel, "call", {bytes_of("mine"), {}}, call_limit(long_enough));
     ASSERT_EQ(parts.size(), 1u);
     EXPECT_EQ(text_of(parts[0].data), "mine");
   }
@@ -188,7 +190,42 @@ TEST(MailboxTimeout, NamesExactlyTheMissing) {
   const Error error =
       expect_error(Errc::timeout, [&] { ranks.exchange(0, "barrier", "", short_wait); });
   EXPECT_EQ(error.ranks(), (std::vector<int>{2, 3}));
-  expect_message(error, {"ranks 2, 3 did not arrive"});
+  expect_message(error, {"ranks 2, 3 did not arrive",
+                         "; ContextOptions::timeout or IRIDIUM_TIMEOUT changes the limit"});
+}
+
+TEST(MailboxNotices, TellForWhomACallWaits) {
+  const FirstNoticeOverride first(milliseconds(1));
+  Ranks ranks(4);
+  ranks.network->deliver(1, 0, call_message(0, 1, "barrier", ""));
+  ranks.network->drain(0);
+  testing::internal::CaptureStderr();
+  expect_error(Errc::timeout, [&] { ranks.exchange(0, "barrier", "", milliseconds(300)); });
+  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string notice = " for ranks 2, 3 at barrier (call 1 of team world), and gives up in ";
+  std::size_t notices = 0;
+  for (std::size_t at = 0; (at = text.find(notice, at)) != std::string::npos; ++at) ++notices;
+  // At 1, 3, 7, … 255 ms, fewer where the machine is slow.
+  EXPECT_GE(notices, 1u) << text;
+  EXPECT_LE(notices, 9u) << text;
+}
+
+TEST(MailboxNotices, DoNotEndAWait) {
+  const FirstNoticeOverride first(milliseconds(1));
+  Ranks ranks(2);
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_EQ(ranks.exchange(1, "barrier", "b"), (std::vector<std::string>{"a", "b"}));
+  });
+  EXPECT_EQ(ranks.exchange(0, "barrier", "a"), (std::vector<std::string>{"a", "b"}));
+  late.join();
+}
+
+TEST(MailboxNotices, AreSilentInShortWaits) {
+  Ranks ranks(2);
+  testing::internal::CaptureStderr();
+  expect_error(Errc::timeout, [&] { ranks.exchange(0, "barrier", "", short_wait); });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(MailboxTimeout, IsTheLatecomersFaultToo) {

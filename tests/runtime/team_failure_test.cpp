@@ -35,7 +35,7 @@ namespace iridium::test {
 namespace {
 
 IR_SCENARIO(cannot_set_up_a_team) {
-  Context context(job, {.timeout = std::chrono::minutes(1)});
+  Context context(job, {.construction_timeout = std::chrono::minutes(1)});
   std::vector<Team> teams;
   no_aligned_memory = job.rank == 1;
   // Status words come in chunks: one of the next teams needs a new one.
