@@ -73,23 +73,31 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
                                        : construction_timeout_setting(process_environment)))),
       checked_(options.checked ? *options.checked : checked_setting(process_environment)) {
   check_job(job);
-  backend_ = make_backend(backend_request(job, options));
-  heap_bytes_ = rounded_heap_bytes(options, *backend_);
-  backend_->check_heap(heap_bytes_, size_);
   on_step_ = options.on_step;
   everyone_.name = fmt::format("context '{}'", options.name);
   everyone_.members = all_ranks(size_);
   if (size_ == 1) {
     mailbox_ = std::make_unique<Mailbox>(0, 1, nullptr);
+    set_up(job, options);
     map_segments(random_id());
     return;
   }
+  // First, so that a rank that cannot set itself up has somebody to tell.
   Rendezvous rendezvous = meet(job, options.name, construction_limit(),
                                [this](std::string_view step) { announce(step); });
   mailbox_ = std::make_unique<Mailbox>(rank_, size_,
                                        make_unix_control_plane(rank_, std::move(rendezvous.links)),
                                        rendezvous.context_id);
-  fail_together([&] { map_segments(rendezvous.context_id); });
+  fail_together([&] {
+    set_up(job, options);
+    map_segments(rendezvous.context_id);
+  });
+}
+
+void ContextCore::set_up(const Job& job, const ContextOptions& options) {
+  backend_ = make_backend(backend_request(job, options));
+  heap_bytes_ = rounded_heap_bytes(options, *backend_);
+  backend_->check_heap(heap_bytes_, size_);
 }
 
 void ContextCore::announce(std::string_view step) const {

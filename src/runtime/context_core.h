@@ -23,7 +23,7 @@ namespace iridium {
 
 class ContextCore {
  public:
-  /// Meets the other ranks and maps their segments.
+  /// Meets the other ranks and maps their segments. What one of them fails with in between, all do.
   ContextCore(const Job& job, const ContextOptions& options);
 
   int rank() const { return rank_; }
@@ -91,6 +91,8 @@ class ContextCore {
 
  private:
   TeamTerms terms(const std::vector<int>& members, const TeamOptions& options) const;
+  /// Makes the backend.
+  void set_up(const Job& job, const ContextOptions& options);
   void map_segments(std::uint64_t context_id);
   /// False when the deadline came first.
   bool wait_for_own_frees(const std::string& call, HostWait& wait) const;

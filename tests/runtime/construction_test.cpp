@@ -200,6 +200,33 @@ TEST_P(ConstructionTest, WhatOneRankFailsWithIsWhatAllGet) {
     expect_all_ok(run_ranks(GetParam(), scenario, 4));
 }
 
+/// `culprit` cannot even make its backend, and all get its reason; then all can.
+void cannot_set_up(const Job& job, int culprit) {
+  ContextOptions options = {.construction_timeout = std::chrono::minutes(1)};
+  if (job.rank == culprit) options.heap_bytes = std::size_t{1} << 50;
+  const Error error =
+      require_error(Errc::out_of_memory, {culprit}, [&] { Context context(job, options); });
+  const std::string reason = "rank " + std::to_string(culprit) + " failed: a heap of ";
+  require(std::string(error.what()).find(reason) != std::string::npos, error.what());
+  Context context(job);
+  context.barrier();
+}
+
+IR_SCENARIO(leader_cannot_set_up) {
+  cannot_set_up(job, 0);
+}
+IR_SCENARIO(rank_2_cannot_set_up) {
+  cannot_set_up(job, 2);
+}
+
+TEST_P(ConstructionTest, ARankThatCannotSetItselfUpTellsTheOthersAtOnce) {
+  const auto started = std::chrono::steady_clock::now();
+  for (const char* scenario : {"leader_cannot_set_up", "rank_2_cannot_set_up"})
+    expect_all_ok(run_ranks(GetParam(), scenario, 4));
+  // Nobody waited out the timeout of a minute.
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(50));
+}
+
 IR_SCENARIO(again_after_failure) {
   // Rank 1 stays away the first time; the second time all come, right away, under the same name.
   if (job.rank != 1) require_error(Errc::timeout, {1}, [&] { Context context(job, impatient); });
