@@ -24,6 +24,7 @@ EnvironmentChanges rank_changes(const RunOptions& options, const JobIdentity& id
   EnvironmentChanges changes = {
       {"IRIDIUM_RANK", std::to_string(rank)},
       {"IRIDIUM_SIZE", std::to_string(options.ranks)},
+      {"IRIDIUM_LOCAL_RANK", std::to_string(rank)},
       {"IRIDIUM_JOB", identity.job},
       {"IRIDIUM_TOKEN", identity.token},
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Job {
   std::string rendezvous;  ///< the name ranks meet under: unique to the job among this user's jobs
                            ///< on this host
   std::string token;       ///< a peer that does not know it is turned away
+  /// The rank's number among those on its host, if the launcher says: it takes a GPU by it.
+  std::optional<int> local_rank = {};
+  std::string local_rank_variable = {};  ///< where the launcher says so, for messages
 
   /// The job this process was started in: `iridium run`, torchrun, Open MPI, Slurm, the variables
   /// of torch.distributed or PMI, looked for in this order, else a world of one. Throws

@@ -189,8 +189,9 @@ struct BackendRequest {
   Placement placement = Placement::device;
   std::optional<Link> link = {};  ///< see `ContextOptions`
   int rank = 0;
-  std::optional<int> local_rank = {};  ///< among the ranks on this host, as the launcher says
-  bool split_blocks = false;           ///< see `ContextOptions`
+  std::optional<int> local_rank = {};    ///< among the ranks on this host, as the launcher says
+  std::string local_rank_variable = {};  ///< where it says so
+  bool split_blocks = false;             ///< see `ContextOptions`
   std::optional<std::uint64_t> schedule_seed = {};  ///< see `ContextOptions`
 };
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array table = {
     Setting{"ContextOptions::backend", "--backend", variables::backend, "auto",
             "Where ranks run: `host`, `cuda`, `hip`, or `auto` for the best one present."},
-    Setting{"ContextOptions::device", "", variables::device, "rank modulo number of GPUs",
+    Setting{"ContextOptions::device", "", variables::device, "local rank modulo number of GPUs",
             "The GPU this rank uses; counts the visible ones from 0."},
     Setting{
         "ContextOptions::placement", "", variables::placement, "device",
@@ -62,6 +62,9 @@ constexpr std::array table = {
     Setting{"Job::size", "-n", variables::size, "1 without a launcher",
             "Number of ranks, 1 to 64; set by `iridium run`, which requires `-n`."},
     Setting{"Job::rank", "", variables::rank, "0", "This rank; set by `iridium run`."},
+    Setting{"Job::local_rank", "", variables::local_rank, "none",
+            "This rank's number among those on its host, by which it takes a GPU; set by "
+            "`iridium run`. Other launchers have variables of their own."},
     Setting{"Job::rendezvous", "", variables::job, "random",
             "Name the ranks of a job meet under; set by `iridium run`."},
     Setting{"Job::token", "", variables::token, "random",

@@ -30,6 +30,7 @@ inline constexpr const char* log = "IRIDIUM_LOG";
 inline constexpr const char* runtime_dir = "IRIDIUM_RUNTIME_DIR";
 inline constexpr const char* rank = "IRIDIUM_RANK";
 inline constexpr const char* size = "IRIDIUM_SIZE";
+inline constexpr const char* local_rank = "IRIDIUM_LOCAL_RANK";
 inline constexpr const char* job = "IRIDIUM_JOB";
 inline constexpr const char* token = "IRIDIUM_TOKEN";
 }  // namespace variables

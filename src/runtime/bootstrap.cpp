@@ -49,6 +49,15 @@ class LauncherVariables {
     return static_cast<int>(*parsed);
   }
 
+  /// Puts into `job` what the first of the variables that is there says.
+  void read_local_rank(Job& job, std::initializer_list<const char*> local_rank_variables) const {
+    for (const char* variable : local_rank_variables) {
+      if (job.local_rank || !environment_(variable)) continue;
+      job.local_rank = number(variable);
+      job.local_rank_variable = variable;
+    }
+  }
+
   /// The job's ranks are all on this host.
   void require_one_host(int size, const char* local_size_variable) const {
     const auto value = environment_(local_size_variable);
@@ -73,8 +82,10 @@ std::optional<Job> iridium_job(const Environment& environment) {
   const LauncherVariables read(environment, "iridium run", {variables::rank, variables::size},
                                {variables::job, variables::token});
   const std::string name = environment(variables::job).value_or("iridium");
-  return Job{read.number(variables::rank), read.number(variables::size), "iridium", name,
-             environment(variables::token).value_or(name)};
+  Job job{read.number(variables::rank), read.number(variables::size), "iridium", name,
+          environment(variables::token).value_or(name)};
+  read.read_local_rank(job, {variables::local_rank});
+  return job;
 }
 
 std::optional<Job> torchrun_job(const Environment& environment) {
@@ -87,7 +98,9 @@ std::optional<Job> torchrun_job(const Environment& environment) {
   const std::string restart = environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
   const std::string name = fmt::format("torchrun-{}-{}-{}", read.text("TORCHELASTIC_RUN_ID"),
                                        read.text("MASTER_PORT"), restart);
-  return Job{read.number("RANK"), size, "torchrun", name, name};
+  Job job{read.number("RANK"), size, "torchrun", name, name};
+  read.read_local_rank(job, {"LOCAL_RANK"});
+  return job;
 }
 
 std::optional<Job> openmpi_job(const Environment& environment) {
@@ -98,7 +111,9 @@ std::optional<Job> openmpi_job(const Environment& environment) {
   const int size = read.number("OMPI_COMM_WORLD_SIZE");
   read.require_one_host(size, "OMPI_COMM_WORLD_LOCAL_SIZE");
   const std::string name = fmt::format("openmpi-{}", read.text("PMIX_NAMESPACE"));
-  return Job{read.number("OMPI_COMM_WORLD_RANK"), size, "openmpi", name, name};
+  Job job{read.number("OMPI_COMM_WORLD_RANK"), size, "openmpi", name, name};
+  read.read_local_rank(job, {"OMPI_COMM_WORLD_LOCAL_RANK"});
+  return job;
 }
 
 /// A batch script and an interactive shell carry Slurm's variables too, but are no ranks: their
@@ -122,7 +137,9 @@ std::optional<Job> slurm_job(const Environment& environment) {
                     read.number("SLURM_STEP_NUM_NODES")));
   const std::string name =
       fmt::format("slurm-{}-{}", read.text("SLURM_JOB_ID"), read.number("SLURM_STEP_ID"));
-  return Job{read.number("SLURM_PROCID"), size, "slurm", name, name};
+  Job job{read.number("SLURM_PROCID"), size, "slurm", name, name};
+  read.read_local_rank(job, {"SLURM_LOCALID"});
+  return job;
 }
 
 /// What programs for torch.distributed are started with by hand. A size of 1 needs no launcher.
@@ -133,7 +150,9 @@ std::optional<Job> torch_job(const Environment& environment) {
   const int size = read.number("WORLD_SIZE");
   read.require_one_host(size, "LOCAL_WORLD_SIZE");
   const std::string name = fmt::format("torch-{}", read.text("MASTER_PORT"));
-  return Job{read.number("RANK"), size, "torch", name, name};
+  Job job{read.number("RANK"), size, "torch", name, name};
+  read.read_local_rank(job, {"LOCAL_RANK"});
+  return job;
 }
 
 /// MPICH, Intel MPI and others.
@@ -143,7 +162,9 @@ std::optional<Job> pmi_job(const Environment& environment) {
   const int size = read.number("PMI_SIZE");
   read.require_one_host(size, "MPI_LOCALNRANKS");
   const std::string name = fmt::format("pmi-{}", environment("PMI_JOBID").value_or("job"));
-  return Job{read.number("PMI_RANK"), size, "pmi", name, name};
+  Job job{read.number("PMI_RANK"), size, "pmi", name, name};
+  read.read_local_rank(job, {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"});
+  return job;
 }
 
 }  // namespace
@@ -156,6 +177,9 @@ void check_job(const Job& job) {
     throw Error(Errc::invalid_argument,
                 fmt::format("the rank is {}; a job of {} ranks has ranks 0 to {}", job.rank,
                             job.size, job.size - 1));
+  if (job.local_rank && *job.local_rank < 0)
+    throw Error(Errc::invalid_argument,
+                fmt::format("the local rank is {}: expected 0 or more", *job.local_rank));
 }
 
 Job find_job(const Environment& environment) {

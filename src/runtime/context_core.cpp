@@ -41,6 +41,8 @@ std::size_t rounded_heap_bytes(const ContextOptions& options, const Backend& bac
 BackendRequest backend_request(const Job& job, const ContextOptions& options) {
   BackendRequest request;
   request.rank = job.rank;
+  request.local_rank = job.local_rank;
+  request.local_rank_variable = job.local_rank_variable;
   request.kind = options.backend ? options.backend : backend_setting(process_environment);
   // Threads are ranks on the host backend only.
   if (!request.kind && job.launcher == "threads") request.kind = BackendKind::host;

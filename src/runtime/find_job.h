@@ -8,7 +8,7 @@ namespace iridium {
 
 Job find_job(const Environment& environment);
 
-/// Throws `invalid_argument` for a size or a rank that cannot be.
+/// Throws `invalid_argument` for a size, a rank or a local rank that cannot be.
 void check_job(const Job& job);
 
 }  // namespace iridium

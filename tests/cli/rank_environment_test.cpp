@@ -18,17 +18,19 @@ Entries sorted(Entries entries) {
 TEST(RankEnvironment, AddsTheJobToWhatIsInherited) {
   const Entries entries = rank_environment({"HOME=/home", "EMPTY="}, {.ranks = 4},
                                            {.job = "name", .token = "secret"}, 3);
-  EXPECT_EQ(sorted(entries), (Entries{"EMPTY=", "HOME=/home", "IRIDIUM_JOB=name", "IRIDIUM_RANK=3",
-                                      "IRIDIUM_SIZE=4", "IRIDIUM_TOKEN=secret"}));
+  EXPECT_EQ(sorted(entries),
+            (Entries{"EMPTY=", "HOME=/home", "IRIDIUM_JOB=name", "IRIDIUM_LOCAL_RANK=3",
+                     "IRIDIUM_RANK=3", "IRIDIUM_SIZE=4", "IRIDIUM_TOKEN=secret"}));
 }
 
 TEST(RankEnvironment, ReplacesTheVariablesOfAnOuterJob) {
-  const Entries outer = {"IRIDIUM_RANK=7", "IRIDIUM_SIZE=8", "IRIDIUM_JOB=outer",
-                         "IRIDIUM_TOKEN=outer", "IRIDIUM_RANKING=kept"};
+  const Entries outer = {"IRIDIUM_RANK=7",      "IRIDIUM_SIZE=8",       "IRIDIUM_JOB=outer",
+                         "IRIDIUM_TOKEN=outer", "IRIDIUM_RANKING=kept", "IRIDIUM_LOCAL_RANK=7"};
   const Entries entries =
       rank_environment(outer, {.ranks = 1}, {.job = "inner", .token = "inner"}, 0);
-  EXPECT_EQ(sorted(entries), (Entries{"IRIDIUM_JOB=inner", "IRIDIUM_RANK=0", "IRIDIUM_RANKING=kept",
-                                      "IRIDIUM_SIZE=1", "IRIDIUM_TOKEN=inner"}));
+  EXPECT_EQ(sorted(entries),
+            (Entries{"IRIDIUM_JOB=inner", "IRIDIUM_LOCAL_RANK=0", "IRIDIUM_RANK=0",
+                     "IRIDIUM_RANKING=kept", "IRIDIUM_SIZE=1", "IRIDIUM_TOKEN=inner"}));
 }
 
 TEST(RankEnvironment, SetsBackendAndTimeoutOnlyWhenGiven) {

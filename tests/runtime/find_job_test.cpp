@@ -45,14 +45,13 @@ const Variables torchrun = {{"TORCHELASTIC_RUN_ID", "run"},
                             {"LOCAL_RANK", "1"},
                             {"TORCHELASTIC_RESTART_COUNT", "0"}};
 const Variables openmpi = {{"OMPI_COMM_WORLD_RANK", "3"},
+                           {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
                            {"OMPI_COMM_WORLD_SIZE", "5"},
                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "5"},
                            {"PMIX_NAMESPACE", "namespace-1"}};
-const Variables slurm_step = {{"SLURM_JOB_ID", "77"},
-                              {"SLURM_STEP_ID", "3"},
-                              {"SLURM_PROCID", "6"},
-                              {"SLURM_STEP_NUM_TASKS", "8"},
-                              {"SLURM_STEP_NUM_NODES", "1"}};
+const Variables slurm_step = {{"SLURM_JOB_ID", "77"},        {"SLURM_STEP_ID", "3"},
+                              {"SLURM_PROCID", "6"},         {"SLURM_LOCALID", "6"},
+                              {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_STEP_NUM_NODES", "1"}};
 
 const Variables torch = {
     {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "29500"}};
@@ -339,6 +338,93 @@ TEST(FindJob, GivesDifferentJobsDifferentNames) {
         pmi, with(pmi, "PMI_JOBID", "job-6")})
     names.insert(job_of(variables).rendezvous);
   for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
+}
+
+/// Every variable in which a launcher puts a local rank, each with a number of its own.
+const Variables all_local_ranks = {
+    {"IRIDIUM_LOCAL_RANK", "10"}, {"LOCAL_RANK", "11"},      {"OMPI_COMM_WORLD_LOCAL_RANK", "12"},
+    {"SLURM_LOCALID", "13"},      {"MPI_LOCALRANKID", "14"}, {"PMI_LOCAL_RANK", "15"}};
+const std::map<std::string, std::string> local_rank_variables = {
+    {"iridium", "IRIDIUM_LOCAL_RANK"},
+    {"torchrun", "LOCAL_RANK"},
+    {"openmpi", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"slurm", "SLURM_LOCALID"},
+    {"torch", "LOCAL_RANK"},
+    {"pmi", "MPI_LOCALRANKID"}};
+
+Variables without_local_ranks(Variables variables) {
+  for (const auto& [name, value] : all_local_ranks) variables.erase(name);
+  return variables;
+}
+
+TEST(FindJob, TakesTheLocalRankFromTheLaunchersOwnVariable) {
+  for (const Launcher& launcher : launchers()) {
+    SCOPED_TRACE(launcher.name);
+    Variables variables = without_local_ranks(launcher.variables);
+    variables.insert(all_local_ranks.begin(), all_local_ranks.end());
+    const Job job = job_of(variables);
+    const std::string& own = local_rank_variables.at(launcher.name);
+    ASSERT_TRUE(job.local_rank);
+    EXPECT_EQ(std::to_string(*job.local_rank), all_local_ranks.at(own));
+    EXPECT_EQ(job.local_rank_variable, own);
+  }
+}
+
+TEST(FindJob, TakesNoLocalRankFromAnotherLauncher) {
+  for (const Launcher& launcher : launchers()) {
+    SCOPED_TRACE(launcher.name);
+    Variables variables = without_local_ranks(launcher.variables);
+    variables.insert(all_local_ranks.begin(), all_local_ranks.end());
+    variables.erase(local_rank_variables.at(launcher.name));
+    if (launcher.name == "pmi") variables.erase("PMI_LOCAL_RANK");
+    const Job job = job_of(variables);
+    EXPECT_EQ(job.local_rank, std::nullopt);
+    EXPECT_EQ(job.local_rank_variable, "");
+  }
+  const Job single = job_of(all_local_ranks);
+  EXPECT_EQ(single.launcher, "single");
+  EXPECT_EQ(single.local_rank, std::nullopt);
+}
+
+TEST(FindJob, KnowsBothNamesOfPmisLocalRank) {
+  const Job job = job_of(with(pmi, "PMI_LOCAL_RANK", "2"));
+  EXPECT_EQ(job.local_rank, 2);
+  EXPECT_EQ(job.local_rank_variable, "PMI_LOCAL_RANK");
+}
+
+TEST(FindJob, OfTorchrunInASlurmStepTakesTorchrunsLocalRank) {
+  // srun starts one torchrun, which starts the ranks.
+  Variables variables = slurm_step;
+  variables["SLURM_PROCID"] = "0";
+  variables["SLURM_LOCALID"] = "0";
+  variables["SLURM_STEP_NUM_TASKS"] = "1";
+  variables.insert(torchrun.begin(), torchrun.end());
+  const Job job = job_of(variables);
+  EXPECT_EQ(job.launcher, "torchrun");
+  EXPECT_EQ(job.local_rank, 1);
+  EXPECT_EQ(job.local_rank_variable, "LOCAL_RANK");
+  variables.erase("LOCAL_RANK");
+  EXPECT_EQ(job_of(variables).local_rank, std::nullopt);
+}
+
+TEST(FindJob, RefusesALocalRankThatIsNoNumber) {
+  for (const Launcher& launcher : launchers())
+    for (const char* value : {"x", "-1", "1.0", "99999999999"}) {
+      SCOPED_TRACE(launcher.name);
+      const std::string& variable = local_rank_variables.at(launcher.name);
+      const Error error = expect_error(Errc::invalid_argument,
+                                       [&] { job_of(with(launcher.variables, variable, value)); });
+      expect_message(error, {variable, "'" + std::string(value) + "'"});
+    }
+}
+
+TEST(CheckJob, RefusesANegativeLocalRank) {
+  Job job = {0, 1, "", "", ""};
+  job.local_rank = 0;
+  EXPECT_NO_THROW(check_job(job));
+  job.local_rank = -1;
+  expect_message(expect_error(Errc::invalid_argument, [&] { check_job(job); }),
+                 {"the local rank is -1", "0 or more"});
 }
 
 TEST(FindJob, OfTheProcessReadsItsEnvironment) {

@@ -57,8 +57,12 @@ GpuChoice choose_gpu(const BackendRequest& request, const std::vector<Gpu>& visi
     return {*current, "the calling thread's current CUDA context is there"};
   if (request.local_rank)
     return {at(*request.local_rank % count),
-            fmt::format("its local rank is {}, and the number of visible GPUs {}",
-                        *request.local_rank, count)};
+            fmt::format("its local rank is {}{}, and the number of visible GPUs {}",
+                        *request.local_rank,
+                        request.local_rank_variable.empty()
+                            ? ""
+                            : fmt::format(" ({})", request.local_rank_variable),
+                        count)};
   return {at(request.rank % count),
           fmt::format("its rank is {}, and the number of visible GPUs {}", request.rank, count)};
 }
