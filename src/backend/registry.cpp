@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <atomic>
 #include <string>
 
 #include "backend/backend.h"
 #include "backend/host/host_backend.h"
+#include "base/log.h"
+#include "base/settings.h"
 #include "iridium/errors.h"
 #ifdef IRIDIUM_HAS_CUDA
 #include "backend/cuda/cuda_backend.h"
@@ -27,6 +30,9 @@ BackendInfo describe_cuda_backend() {
 std::string why_no_cuda() {
   return not_built(BackendKind::cuda).reason;
 }
+bool has_cuda_driver() {
+  return false;
+}
 std::unique_ptr<Backend> make_cuda_backend(const BackendRequest&) {
   return nullptr;
 }
@@ -36,6 +42,16 @@ void require_available(BackendKind kind, const std::string& why_not) {
   if (!why_not.empty())
     throw Error(Errc::unsupported,
                 fmt::format("backend {} cannot be used: {}", name(kind), why_not));
+}
+
+/// Once per process: nobody should find out by the time it takes that the GPUs are idle.
+void warn_of_idle_gpus(int rank, const std::string& why_not) {
+  static std::atomic_flag has_warned;
+  if (!has_cuda_driver() || has_warned.test_and_set()) return;
+  log(LogLevel::warn, rank,
+      "runs on the CPUs although an NVIDIA driver is loaded: {} (--backend, {} or "
+      "ContextOptions::backend chooses host without this warning)",
+      why_not, variables::backend);
 }
 
 }  // namespace
@@ -50,8 +66,12 @@ std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
   if (schedule.seed)
     *schedule.seed = *schedule.seed * 1'000'003 + static_cast<unsigned>(request.rank) * 1009u;
   const Link link = request.link.value_or(Link::shared);
-  if (!request.kind)
-    return why_no_cuda().empty() ? make_cuda_backend(request) : make_host_backend(schedule, link);
+  if (!request.kind) {
+    const std::string why_not = why_no_cuda();
+    if (why_not.empty()) return make_cuda_backend(request);
+    warn_of_idle_gpus(request.rank, why_not);
+    return make_host_backend(schedule, link);
+  }
   switch (*request.kind) {
     case BackendKind::cuda:
       require_available(BackendKind::cuda, why_no_cuda());

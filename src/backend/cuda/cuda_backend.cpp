@@ -257,6 +257,10 @@ std::vector<Capability> capabilities(const Gpu& gpu) {
 
 }  // namespace
 
+bool has_cuda_driver() {
+  return driver_is_loaded();
+}
+
 std::string why_no_cuda() {
   if (std::string objection = object_to_mps_daemon(mps_directory(), ::geteuid());
       !objection.empty())

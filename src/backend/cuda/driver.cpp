@@ -34,11 +34,7 @@ void look_up(const char* name, Function*& function) {
 }
 
 Driver look_up_all() {
-  int version = 0;
-  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) {
-    static_cast<void>(cudaGetLastError());
-    throw Error(Errc::unsupported, "no NVIDIA driver is loaded");
-  }
+  if (!driver_is_loaded()) throw Error(Errc::unsupported, "no NVIDIA driver is loaded");
   Driver calls = {};
   look_up("cuInit", calls.init);
   look_up("cuDriverGetVersion", calls.version);
@@ -87,6 +83,14 @@ Contexts& retained_contexts() {
 }
 
 }  // namespace
+
+bool driver_is_loaded() {
+  if (override_calls.load(std::memory_order_acquire) != nullptr) return true;
+  int version = 0;
+  if (cudaDriverGetVersion(&version) == cudaSuccess && version != 0) return true;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
 
 const Driver& driver() {
   if (const Driver* const calls = override_calls.load(std::memory_order_acquire)) return *calls;

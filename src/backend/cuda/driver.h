@@ -49,6 +49,8 @@ struct Driver {
   decltype(&cuMemSetAccess) mem_set_access;
 };
 
+/// Whether there is a driver at all, however old or broken.
+bool driver_is_loaded();
 /// Throws `unsupported` with the call's name when the driver is missing or too old.
 const Driver& driver();
 

@@ -11,6 +11,7 @@ struct FakeMachine::State {
   std::map<std::pair<int, int>, Link> links;
   std::map<std::string, CUresult> failures;
   bool has_nvml = true;
+  int version = CUDA_VERSION;
   std::vector<CUcontext> stack;  ///< the calling thread's contexts
   std::vector<int> contexts;
   int calls_without_context = 0;
@@ -51,7 +52,7 @@ CUresult init(unsigned) {
   return status_of("cuInit");
 }
 CUresult version(int* value) {
-  *value = CUDA_VERSION;
+  *value = machine->version;
   return status_of("cuDriverGetVersion");
 }
 CUresult device_count(int* count) {
@@ -276,6 +277,9 @@ void FakeMachine::link(int a, int b, Link link) {
 }
 void FakeMachine::fail(const std::string& call, CUresult status) {
   state_->failures[call] = status;
+}
+void FakeMachine::set_driver_version(int version) {
+  state_->version = version;
 }
 void FakeMachine::remove_nvml() {
   state_->has_nvml = false;

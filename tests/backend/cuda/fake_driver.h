@@ -42,6 +42,8 @@ class FakeMachine {
   /// From here on `call` returns `status`; CUDA_SUCCESS: what it would.
   void fail(const std::string& call, CUresult status);
   void remove_nvml();
+  /// The driver knows CUDA of this version, CUDA_VERSION's form. Default: the one compiled with.
+  void set_driver_version(int version);
   /// Makes a context current that is nobody's primary one, on the GPU with this number here.
   CUcontext make_current(int device);
   CUcontext current() const;

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include "backend/backend.h"
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/fake_driver.h"
 #include "iridium/errors.h"
@@ -123,6 +128,73 @@ TEST(CudaAvailabilityOfFakes, AskingMakesNoContext) {
   FakeMachine machine(FakeMachine::gpus(8));
   EXPECT_TRUE(describe_cuda_backend().available);
   EXPECT_EQ(machine.contexts(), std::vector<int>(8, 0));
+}
+
+/// A rank warns once per process, so each case is tried in a process of its own.
+class CpuFallback : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  [[noreturn]] static void make_two(const BackendRequest& request) {
+    for (int i = 0; i < 2; ++i)
+      if (make_backend(request)->kind() != BackendKind::host) std::exit(1);
+    std::fputs("end\n", stderr);
+    std::exit(0);
+  }
+  [[noreturn]] static void make_two_on(std::vector<FakeGpu> gpus, const BackendRequest& request,
+                                       const std::function<void(FakeMachine&)>& prepare) {
+    FakeMachine machine(std::move(gpus));
+    prepare(machine);
+    make_two(request);
+  }
+  /// All that is written, `reason` being a part of it.
+  static std::string one_warning(const std::string& reason) {
+    return "^iridium\\[2\\] warn: runs on the CPUs although an NVIDIA driver is loaded: [^\n]*" +
+           reason + "[^\n]*\nend\n$";
+  }
+};
+
+const BackendRequest rank_2 = {.rank = 2};
+
+TEST_F(CpuFallback, WarnsOnceOfAFabricManagerThatDoesNotRun) {
+  EXPECT_EXIT(make_two_on(FakeMachine::gpus(8), rank_2,
+                          [](FakeMachine& machine) {
+                            machine.fail("cuInit", CUDA_ERROR_SYSTEM_NOT_READY);
+                          }),
+              testing::ExitedWithCode(0), one_warning("fabric manager"));
+}
+
+TEST_F(CpuFallback, WarnsOnceOfAnOldDriver) {
+  EXPECT_EXIT(make_two_on(FakeMachine::gpus(1), rank_2,
+                          [](FakeMachine& machine) { machine.set_driver_version(12020); }),
+              testing::ExitedWithCode(0), one_warning("the driver is too old: it knows CUDA 12.2"));
+}
+
+TEST_F(CpuFallback, WarnsOnceOfGpusThatCannotBeOpened) {
+  // What the driver says where the devices' files are another user's.
+  EXPECT_EXIT(
+      make_two_on(FakeMachine::gpus(1), rank_2,
+                  [](FakeMachine& machine) { machine.fail("cuInit", CUDA_ERROR_NO_DEVICE); }),
+      testing::ExitedWithCode(0), one_warning("the driver finds no GPU"));
+  EXPECT_EXIT(
+      make_two_on(FakeMachine::gpus(1), rank_2,
+                  [](FakeMachine& machine) { machine.fail("cuInit", CUDA_ERROR_NOT_PERMITTED); }),
+      testing::ExitedWithCode(0), one_warning("not permitted"));
+}
+
+TEST_F(CpuFallback, WarnsOnceOfABuildWithoutCodeForTheGpu) {
+  EXPECT_EXIT(make_two_on({FakeGpu{.major = 3}}, rank_2, [](FakeMachine&) {}),
+              testing::ExitedWithCode(0), one_warning("no code for compute capability 3.0"));
+}
+
+TEST_F(CpuFallback, IsSilentWhereTheHostWasAskedFor) {
+  EXPECT_EXIT(make_two_on({FakeGpu{.major = 3}}, {.kind = BackendKind::host}, [](FakeMachine&) {}),
+              testing::ExitedWithCode(0), "^end\n$");
+}
+
+TEST_F(CpuFallback, IsSilentWhereThereIsNoDriver) {
+  if (driver_is_loaded()) GTEST_SKIP() << "there is a driver";
+  EXPECT_EXIT(make_two(rank_2), testing::ExitedWithCode(0), "^end\n$");
 }
 
 }  // namespace
