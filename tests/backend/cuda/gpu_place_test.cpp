@@ -16,10 +16,10 @@ TEST(GpuChoice, FollowsOptionContextLocalRankAndRankInThisOrder) {
   EXPECT_EQ(choose_gpu(request, gpus).gpu.device, 2);
   request.local_rank = 5;
   EXPECT_EQ(choose_gpu(request, gpus).gpu.device, 1);
-  EXPECT_EQ(choose_gpu(request, gpus).reason, "its local rank is 5 and 4 GPUs are visible");
+  EXPECT_EQ(choose_gpu(request, gpus).reason, "its local rank is 5, and the number of visible GPUs 4");
   request.local_rank_variable = "SLURM_LOCALID";
   EXPECT_EQ(choose_gpu(request, gpus).reason,
-            "its local rank is 5 (SLURM_LOCALID) and 4 GPUs are visible");
+            "its local rank is 5 (SLURM_LOCALID), and the number of visible GPUs 4");
   machine.make_current(3);
   EXPECT_EQ(choose_gpu(request, gpus).gpu.device, 3);
   EXPECT_FALSE(choose_gpu(request, gpus).is_explicit);
