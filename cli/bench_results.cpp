@@ -57,6 +57,7 @@ Json to_json(const BenchFigure& figure) {
                {"blocks", figure.blocks}});
   if (figure.rows != 0) json["rows"] = figure.rows;
   if (figure.tile != 0) json["tile"] = figure.tile;
+  if (figure.link != Link::shared) json["link"] = name(figure.link);
   if (!figure.skipped.empty()) json["skipped"] = figure.skipped;
   if (!figure.failed.empty()) json["failed"] = figure.failed;
   if (!figure.has_numbers()) return json;
@@ -93,6 +94,13 @@ class Fields {
   }
   /// Empty where there is none.
   std::string optional_text(const char* name) const { return has(name) ? text(name) : ""; }
+  Link link(const char* name) const {
+    const std::string word = text(name);
+    for (const Link link : {Link::shared, Link::nvlink, Link::pcie_atomics, Link::pcie})
+      if (word == iridium::name(link)) return link;
+    fail(fmt::format("has a field '{}' that is {}, not shared, nvlink, pcie_atomics or pcie", name,
+                     shown(at(name))));
+  }
   bool flag(const char* name) const {
     return checked(name, at(name).is_boolean(), "true or false").get<bool>();
   }
@@ -148,6 +156,7 @@ BenchFigure figure_from(const Fields& fields) {
   figure.blocks = fields.whole<int>("blocks");
   if (fields.has("rows")) figure.rows = fields.whole<int>("rows");
   if (fields.has("tile")) figure.tile = fields.whole<int>("tile");
+  if (fields.has("link")) figure.link = fields.link("link");
   figure.skipped = fields.optional_text("skipped");
   figure.failed = fields.optional_text("failed");
   if (!figure.skipped.empty() && !figure.failed.empty())

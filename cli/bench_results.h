@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "iridium/types.h"
+
 namespace iridium::cli {
 
 /// How one contender did one thing.
@@ -23,6 +25,7 @@ struct BenchFigure {
   int blocks = 0;         ///< 0: as the operation chooses
   int rows = 0;           ///< of a matrix; 0: as the operation chooses, or none
   int tile = 0;  ///< 16-byte vectors a thread has on their way; 0: as the operation chooses
+  Link link = Link::shared;  ///< the worst one between two ranks
 
   /// Why there are no numbers below: not tried, or tried and wrong. One at the most is set.
   std::string skipped = {};

@@ -95,6 +95,11 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
       .one_of({"plain", "symmetric"})
       .needs(choose)
       .value_name("KIND");
+  info.add("--link", options.link,
+           "The worst link between two ranks in the case: shared, the default, nvlink or pcie.")
+      .one_of({"shared", "nvlink", "pcie"})
+      .needs(choose)
+      .value_name("LINK");
   info.add("-n", options.ranks, "The team's size in the case, or how many ranks. The default is 2.")
       .within(1, 64)
       .value_name("N");
@@ -148,6 +153,10 @@ std::string settings_as_json(std::string_view version, std::span<const Setting> 
 
 namespace {
 
+constexpr const char* unmeasured =
+    "no row of the shipped table for links other than shared was ever measured; iridium tune "
+    "measures this machine's";
+
 /// The backend called so, or without a name the best one that is available; the host's is.
 BackendInfo backend_of(const std::string& asked) {
   for (const BackendInfo& each : describe_backends())
@@ -178,23 +187,31 @@ std::string choice_text(const InfoOptions& options) {
                                                .backend = backend,
                                                .device = device_word,
                                                .members = ranks,
-                                               .bytes = sizes.front()});
+                                               .bytes = sizes.front(),
+                                               .link = parse_link(options.link)});
   if (options.format == "json") {
     Json json = document(version());
-    json["choice"] = {
-        {"operation", options.operation},   {"backend", backend},      {"device", device},
-        {"memory", options.memory},         {"ranks", ranks},          {"bytes", sizes.front()},
-        {"algorithm", choice.algorithm},    {"blocks", choice.blocks}, {"tile", choice.tile},
-        {"round_bytes", choice.round_bytes}};
+    json["choice"] = {{"operation", options.operation},
+                      {"backend", backend},
+                      {"device", device},
+                      {"link", options.link},
+                      {"memory", options.memory},
+                      {"ranks", ranks},
+                      {"bytes", sizes.front()},
+                      {"algorithm", choice.algorithm},
+                      {"blocks", choice.blocks},
+                      {"tile", choice.tile},
+                      {"round_bytes", choice.round_bytes}};
+    if (options.link != "shared") json["choice"]["note"] = unmeasured;
     return json_text(json);
   }
-  TextTable table(
-      {"operation", "backend", "memory", "ranks", "bytes", "algorithm", "blocks", "tile", "round"});
-  table.add_row({options.operation, backend, options.memory, std::to_string(ranks),
+  TextTable table({"operation", "backend", "link", "memory", "ranks", "bytes", "algorithm",
+                   "blocks", "tile", "round"});
+  table.add_row({options.operation, backend, options.link, options.memory, std::to_string(ranks),
                  size_text(sizes.front()), choice.algorithm, fmt::format("up to {}", choice.blocks),
                  std::to_string(choice.tile),
                  choice.round_bytes == 0 ? "the lane's" : size_text(choice.round_bytes)});
-  return table.render();
+  return table.render() + (options.link != "shared" ? fmt::format("note: {}\n", unmeasured) : "");
 }
 
 int info(const InfoOptions& options) {

@@ -23,6 +23,7 @@ struct InfoOptions {
   int ranks = 0;             ///< 0: 2
   std::string device = {};   ///< empty: the backend's first one here, if there is one
   std::string memory = "plain";
+  std::string link = "shared";
   std::string bytes = "1M";
 };
 

@@ -176,12 +176,14 @@ std::vector<Choice> choices_of(const std::string& operation, const std::string& 
   std::vector<Choice> choices;
   for (const int members : axes.ranks)
     for (const std::size_t bytes : axes.sizes)
-      choices.push_back(current.choose({.operation = operation,
-                                        .symmetric = memory == "symmetric",
-                                        .backend = device.backend,
-                                        .device = device.name,
-                                        .members = members,
-                                        .bytes = largest_buffer(operation, bytes, members)}));
+      for (const Link link : device.links)
+        choices.push_back(current.choose({.operation = operation,
+                                          .symmetric = memory == "symmetric",
+                                          .backend = device.backend,
+                                          .device = device.name,
+                                          .members = members,
+                                          .bytes = largest_buffer(operation, bytes, members),
+                                          .link = link}));
   return choices;
 }
 
@@ -249,7 +251,11 @@ TunedDevice device_for(const RunOptions& job) {
   if (!info)
     throw Error(Errc::unsupported,
                 fmt::format("tune: there is no backend '{}' here; iridium info says why", asked));
-  return {std::string(name(info->kind)), tuning_device(info->devices[0].name)};
+  TunedDevice device = {std::string(name(info->kind)), tuning_device(info->devices[0].name)};
+  // Which ranks a link lies between shows when they are there.
+  if (info->devices.size() > 1 || std::getenv("IRIDIUM_LINK") != nullptr)
+    device.links = {Link::shared, Link::nvlink, Link::pcie};
+  return device;
 }
 
 Words comments_of(const BenchRun& run) {

@@ -93,9 +93,17 @@ void decide(TunedCase& tuned, const Figures& figures) {
   tuned.after_us = best->microseconds();
 }
 
+/// The ranks' link. Figures of ranks that died do not know it, and name the best one.
+Link link_of(const Figures& figures) {
+  Link worst = Link::shared;
+  for (const BenchFigure* figure : figures) worst = std::max(worst, figure->link);
+  return worst;
+}
+
 std::string case_text(const TunedCase& tuned) {
-  return fmt::format("{} {}, {} ranks, {}", tuned.operation, tuned.memory, tuned.members,
-                     size_text(tuned.bytes));
+  return fmt::format("{} {}, {} ranks, {}{}", tuned.operation, tuned.memory, tuned.members,
+                     size_text(tuned.bytes),
+                     tuned.link == Link::shared ? "" : fmt::format(", {}", name(tuned.link)));
 }
 
 /// Why figures are missing, each reason once with how often it was given.
@@ -131,17 +139,19 @@ std::size_t geometric_middle(std::size_t a, std::size_t b) {
   return static_cast<std::size_t>(std::llround(middle));
 }
 
-auto group_of(const TunedCase& tuned) {
-  return std::tie(tuned.operation, tuned.memory);
+/// What rows tell apart by words.
+using Group = std::tuple<std::string, std::string, std::string>;
+Group group_of(const TunedCase& tuned) {
+  return {tuned.operation, tuned.memory, std::string(tuning_link(tuned.link))};
 }
 
-/// Operations on a kind of memory of which no case was decided.
+/// Operations on a kind of memory and a link of which no case was decided.
 void drop_unknown(std::vector<TunedCase>& cases) {
-  std::vector<std::pair<std::string, std::string>> known;
+  std::vector<Group> known;
   for (const TunedCase& tuned : cases)
-    if (tuned.before_us > 0) known.emplace_back(tuned.operation, tuned.memory);
+    if (tuned.before_us > 0) known.push_back(group_of(tuned));
   std::erase_if(cases, [&](const TunedCase& tuned) {
-    return std::ranges::find(known, std::pair(tuned.operation, tuned.memory)) == known.end();
+    return std::ranges::find(known, group_of(tuned)) == known.end();
   });
 }
 
@@ -183,12 +193,14 @@ TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& de
   for (const auto& [name, of_case] : by_case(figures)) {
     TunedCase tuned;
     std::tie(tuned.operation, tuned.memory, tuned.members, tuned.bytes) = name;
+    tuned.link = link_of(of_case);
     tuned.before = tuned.after = current.choose({.operation = tuned.operation,
                                                  .symmetric = tuned.memory == "symmetric",
                                                  .backend = device.backend,
                                                  .device = device.name,
                                                  .members = tuned.members,
-                                                 .bytes = tuned.bytes});
+                                                 .bytes = tuned.bytes,
+                                                 .link = tuned.link});
     decide(tuned, of_case);
     if (tuned.before_us == 0)
       decided.notes.push_back(case_text(tuned) + ": the current choice has no figure; it stays");
@@ -204,7 +216,7 @@ TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& de
 std::vector<TunedRow> rows_of(std::vector<TunedCase> cases) {
   drop_unknown(cases);
   std::ranges::sort(cases, {}, [](const TunedCase& tuned) {
-    return std::tie(tuned.operation, tuned.memory, tuned.members, tuned.bytes);
+    return std::tuple(group_of(tuned), tuned.members, tuned.bytes);
   });
   std::vector<TunedRow> rows;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -216,6 +228,7 @@ std::vector<TunedRow> rows_of(std::vector<TunedCase> cases) {
       if (!is_first) rows.back().bytes = geometric_middle(cases[i - 1].bytes, tuned.bytes);
       rows.push_back({.operation = tuned.operation,
                       .memory = tuned.memory,
+                      .link = std::string(tuning_link(tuned.link)),
                       .members = tuned.members,
                       .choice = tuned.after});
     }
@@ -237,10 +250,10 @@ std::string table_text(const std::vector<TunedRow>& rows, const TunedDevice& dev
     std::ranges::replace(comment, '\n', ' ');
     text += fmt::format("# {}\n", comment);
   }
-  TextTable table({"# operation", "memory", "device", "members", "bytes", "algorithm", "blocks",
-                   "tile", "round"});
+  TextTable table({"# operation", "memory", "device", "link", "members", "bytes", "algorithm",
+                   "blocks", "tile", "round"});
   for (const TunedRow& row : rows)
-    table.add_row({row.operation, row.memory, device.word(), limit_word(row.members),
+    table.add_row({row.operation, row.memory, device.word(), row.link, limit_word(row.members),
                    limit_word(row.bytes), row.choice.algorithm, std::to_string(row.choice.blocks),
                    std::to_string(row.choice.tile), bytes_word(row.choice.round_bytes)});
   return text + table.render();
@@ -248,13 +261,13 @@ std::string table_text(const std::vector<TunedRow>& rows, const TunedDevice& dev
 
 std::string summary_text(const std::vector<TunedRow>& rows) {
   TextTable table(
-      {"operation", "memory", "members", "bytes", "before", "us", "after", "us", "ratio"});
+      {"operation", "memory", "link", "members", "bytes", "before", "us", "after", "us", "ratio"});
   for (const TunedRow& row : rows) {
     const double before = geometric_mean(row.cases, &TunedCase::before_us);
     const double after = geometric_mean(row.cases, &TunedCase::after_us);
     const bool is_known = before > 0;
     table.add_row(
-        {row.operation, row.memory, limit_word(row.members), limit_word(row.bytes),
+        {row.operation, row.memory, row.link, limit_word(row.members), limit_word(row.bytes),
          before_text(row), is_known ? fmt::format("{:.2f}", before) : "",
          fmt::format("{} {} {}", row.choice.algorithm, row.choice.blocks, row.choice.tile),
          is_known ? fmt::format("{:.2f}", after) : "",

@@ -21,6 +21,8 @@ std::size_t largest_buffer(const std::string& operation, std::size_t bytes, int 
 struct TunedDevice {
   std::string backend;  ///< "host"
   std::string name;     ///< as `tuning_device` writes it
+  /// That teams can have, as far as is known before there are any.
+  std::vector<Link> links = {Link::shared};
 
   /// What rows name: a GPU's own name. CPUs are known by their backend.
   const std::string& word() const { return backend == "host" ? backend : name; }
@@ -31,8 +33,9 @@ struct TunedCase {
   std::string operation;
   std::string memory;
   int members = 0;
-  std::size_t bytes = 0;  ///< of the largest buffer
-  Choice before = {};     ///< the current table's
+  std::size_t bytes = 0;     ///< of the largest buffer
+  Link link = Link::shared;  ///< the worst one between two members
+  Choice before = {};        ///< the current table's
   Choice after = {};
   // Microseconds of a call; 0 when that is not known, and the choice stays.
   double before_us = 0;
@@ -57,15 +60,17 @@ TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& de
 struct TunedRow {
   std::string operation;
   std::string memory;
+  std::string link;                       ///< as `tuning_link` has it
   std::optional<int> members = {};        ///< at most; none: any
   std::optional<std::size_t> bytes = {};  ///< at most; none: any
   Choice choice = {};
   std::vector<TunedCase> cases = {};
 };
 
-/// Rows in the order in which a table needs them: by members, then bytes. Neighbouring sizes with
-/// the same choice share one; between two sizes that do not, the limit is their geometric middle.
-/// Operations on a kind of memory of which nothing is known have none.
+/// Rows in the order in which a table needs them, for each link: by members, then bytes.
+/// Neighbouring sizes with the same choice share one; between two sizes that do not, the limit is
+/// their geometric middle. Operations on a kind of memory and a link of which nothing is known have
+/// none.
 std::vector<TunedRow> rows_of(std::vector<TunedCase> cases);
 
 /// The table's text: every comment as a line, then the rows.

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "iridium/types.h"
+
 namespace iridium {
 
 /// What `automatic` decides by. Nothing of it may differ between members of a team.
@@ -17,7 +19,8 @@ struct TuningCase {
   std::string_view backend;      ///< "cuda", "host"
   std::string_view device = {};  ///< as `tuning_device` writes it; empty when members differ
   int members = 1;
-  std::size_t bytes = 0;  ///< of one member's largest buffer
+  std::size_t bytes = 0;     ///< of one member's largest buffer
+  Link link = Link::shared;  ///< the worst one between two members
 };
 
 /// What it decides.
@@ -32,9 +35,10 @@ struct Choice {
 
 /// Rows, of which the first that fits a case decides.
 ///
-/// As text, a row is a line of nine words, "all_reduce plain cuda 2 64K packet 16 1 0": operation;
-/// plain or symmetric; backend or device, "NVIDIA_H200"; the most members and the most bytes it is
-/// for; then the choice. The first five can be `*`: any. Blank lines and what follows a `#` mean
+/// As text, a row is a line of ten words, "all_reduce plain cuda nvlink 2 64K packet 16 1 0":
+/// operation; plain or symmetric; backend or device, "NVIDIA_H200"; link, as `tuning_link` has it;
+/// the most members and the most bytes it is for; then the choice. The first six can be `*`: any.
+/// A row of nine words has no link, and is for any. Blank lines and what follows a `#` mean
 /// nothing.
 class TuningTable {
  public:
@@ -48,7 +52,7 @@ class TuningTable {
 
  private:
   struct Row {
-    std::string operation, memory, device;
+    std::string operation, memory, device, link;
     int members;
     std::size_t bytes;
     Choice choice;
@@ -63,6 +67,9 @@ int useful_blocks(std::size_t bytes, std::string_view algorithm);
 
 /// A device's name as rows have it: one word, "NVIDIA_H200".
 std::string tuning_device(std::string_view name);
+
+/// A link as rows have it: "shared", "nvlink", or "pcie" with and without atomics.
+std::string_view tuning_link(Link link);
 
 /// The table the library comes with.
 std::string_view shipped_tuning_table();

@@ -113,7 +113,8 @@ Choice plan(const char* operation, const Team& team, bool symmetric, std::size_t
                              .backend = name(state.core().backend().kind()),
                              .device = state.device(),
                              .members = team.size(),
-                             .bytes = bytes});
+                             .bytes = bytes,
+                             .link = state.link()});
   if (!wish.algorithm.empty()) choice.algorithm = wish.algorithm;
   choice.blocks =
       wish.blocks != 0

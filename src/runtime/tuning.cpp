@@ -54,6 +54,10 @@ bool fits(const std::string& pattern, std::string_view word) {
   return pattern == "*" || pattern == word;
 }
 
+bool is_link(const std::string& word) {
+  return word == "*" || word == "shared" || word == "nvlink" || word == "pcie";
+}
+
 }  // namespace
 
 TuningTable::TuningTable(std::string_view text) : hash_(hash_text(text)) {
@@ -61,27 +65,32 @@ TuningTable::TuningTable(std::string_view text) : hash_(hash_text(text)) {
   int line = 0;
   for (std::string content; std::getline(lines, content);) {
     ++line;
-    const std::vector<std::string> words = words_of(content);
+    std::vector<std::string> words = words_of(content);
     if (words.empty()) continue;
-    if (words.size() != 9)
+    if (words.size() != 9 && words.size() != 10)
       throw Error(Errc::invalid_argument,
-                  fmt::format("tuning table, line {}: {} words; expected 9", line, words.size()));
+                  fmt::format("tuning table, line {}: {} words; expected 9, or 10 with a link",
+                              line, words.size()));
+    if (words.size() == 9) words.insert(words.begin() + 3, "*");
     if (words[1] != "*" && words[1] != "plain" && words[1] != "symmetric")
       throw bad_row(line, "memory", words[1]);
-    const int tile = number(line, "tile", words[7], 1, 4);
-    if (tile == 3) throw bad_row(line, "tile", words[7]);
+    if (!is_link(words[3]))
+      throw bad_row(line, "link (expected *, shared, nvlink or pcie)", words[3]);
+    const int tile = number(line, "tile", words[8], 1, 4);
+    if (tile == 3) throw bad_row(line, "tile", words[8]);
     rows_.push_back(
         {.operation = words[0],
          .memory = words[1],
          .device = words[2],
+         .link = words[3],
          .members =
-             static_cast<int>(limit(line, "members", words[3], std::numeric_limits<int>::max())),
-         .bytes = limit(line, "bytes", words[4], std::numeric_limits<std::size_t>::max()),
-         .choice = {.algorithm = words[5],
-                    .blocks = number(line, "blocks", words[6], 1, max_blocks),
+             static_cast<int>(limit(line, "members", words[4], std::numeric_limits<int>::max())),
+         .bytes = limit(line, "bytes", words[5], std::numeric_limits<std::size_t>::max()),
+         .choice = {.algorithm = words[6],
+                    .blocks = number(line, "blocks", words[7], 1, max_blocks),
                     .tile = tile,
                     .round_bytes =
-                        limit(line, "round", words[8], std::numeric_limits<std::size_t>::max())}});
+                        limit(line, "round", words[9], std::numeric_limits<std::size_t>::max())}});
   }
 }
 
@@ -90,11 +99,14 @@ Choice TuningTable::choose(const TuningCase& what) const {
     if (fits(row.operation, what.operation) &&
         fits(row.memory, what.symmetric ? "symmetric" : "plain") &&
         (fits(row.device, what.backend) || fits(row.device, what.device)) &&
-        what.members <= row.members && what.bytes <= row.bytes)
+        fits(row.link, tuning_link(what.link)) && what.members <= row.members &&
+        what.bytes <= row.bytes)
       return row.choice;
-  throw Error(Errc::unsupported,
-              fmt::format("the tuning table has no row for {} on {} with {} members and {} bytes",
-                          what.operation, what.backend, what.members, what.bytes));
+  throw Error(
+      Errc::unsupported,
+      fmt::format("the tuning table has no row for {} on {} (link {}) with {} members and "
+                  "{} bytes",
+                  what.operation, what.backend, tuning_link(what.link), what.members, what.bytes));
 }
 
 std::string tuning_device(std::string_view name) {
@@ -103,6 +115,10 @@ std::string tuning_device(std::string_view name) {
   for (char& letter : word)
     if (letter == '#' || static_cast<unsigned char>(letter) <= ' ') letter = '_';
   return word;
+}
+
+std::string_view tuning_link(Link link) {
+  return link == Link::pcie_atomics ? name(Link::pcie) : name(link);
 }
 
 std::string_view shipped_tuning_table() {

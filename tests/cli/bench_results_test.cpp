@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "iridium/errors.h"
@@ -28,6 +29,7 @@ BenchFigure measured_figure() {
   figure.blocks = 16;
   figure.rows = 5;
   figure.tile = 2;
+  figure.link = Link::pcie_atomics;
   figure.samples = 15;
   figure.calls = 100;
   figure.median_us = 1.0 / 3;
@@ -135,6 +137,7 @@ void expect_same(const BenchFigure& left, const BenchFigure& right) {
   EXPECT_EQ(left.blocks, right.blocks);
   EXPECT_EQ(left.rows, right.rows);
   EXPECT_EQ(left.tile, right.tile);
+  EXPECT_EQ(left.link, right.link);
   EXPECT_EQ(left.skipped, right.skipped);
   EXPECT_EQ(left.failed, right.failed);
   EXPECT_EQ(left.samples, right.samples);
@@ -185,7 +188,9 @@ TEST(BenchFiles, HoldTheFieldsOfTheManual) {
       "samples calls median_us p10_us p90_us algorithm_gbps bus_gbps copy_share ";
   EXPECT_EQ(
       fields(json["figures"][0]),
-      "operation contender algorithm dtype op memory mode ranks bytes blocks rows tile " + numbers);
+      "operation contender algorithm dtype op memory mode ranks bytes blocks rows tile link " +
+          numbers);
+  EXPECT_EQ(json["figures"][0]["link"], "pcie_atomics");
   EXPECT_EQ(fields(json["figures"][1]), identity + numbers);
   EXPECT_EQ(fields(json["figures"][2]), identity + "skipped ");
   EXPECT_EQ(fields(json["figures"][3]), identity + "failed ");
@@ -220,6 +225,7 @@ TEST(BenchFiles, MayLackWhatOlderOnesDidNotHave) {
               json["figures"][0].erase("memory");
               json["figures"][0].erase("rows");
               json["figures"][0].erase("tile");
+              json["figures"][0].erase("link");
             }),
             "none");
 }
@@ -270,8 +276,9 @@ TEST(BenchFiles, AreRefusedWithoutAField) {
   for (const auto& [field, value] : whole["machine"].items())
     EXPECT_EQ(refusal_without(Json::json_pointer("/machine"), field),
               "invalid_argument: f.json: machine has no field '" + field + "'");
+  const std::set<std::string> optional = {"op", "memory", "rows", "tile", "link"};
   for (const auto& [field, value] : whole["figures"][0].items()) {
-    if (field == "op" || field == "memory" || field == "rows" || field == "tile") continue;
+    if (optional.contains(field)) continue;
     EXPECT_EQ(refusal_without(Json::json_pointer("/figures/0"), field),
               std::string("invalid_argument: f.json: figure 1") +
                   (field == "operation" ? "" : " (all_reduce)") + " has no field '" + field + "'");
@@ -286,6 +293,10 @@ TEST(BenchFiles, AreRefusedWithAFieldOfAnotherType) {
   EXPECT_EQ(refusal_with("/version", 1), file + " has a field 'version' that is 1, not text");
   EXPECT_EQ(refusal_with("/complete", "yes"),
             file + " has a field 'complete' that is \"yes\", not true or false");
+  EXPECT_EQ(refusal_with("/figures/0/link", "string"),
+            file +
+                ": figure 1 (all_reduce) has a field 'link' that is \"string\", not shared, "
+                "nvlink, pcie_atomics or pcie");
   EXPECT_EQ(refusal_with("/figures", Json::object()),
             file + " has a field 'figures' that is object, not a list");
   EXPECT_EQ(refusal_with("/machine", "h200"), file + ": machine is \"h200\", not an object");

@@ -132,11 +132,35 @@ TEST(InfoChoice, TellsWhatTheTuningTableDecides) {
   EXPECT_EQ(json["choice"]["bytes"], 4096);
 }
 
+TEST(InfoChoice, TellsWhatIsChosenForALinkAndThatNobodyMeasuredIt) {
+  InfoOptions options = {.operation = "all_reduce", .backend = "cuda", .ranks = 8, .bytes = "16K"};
+  constexpr const char* remark = "for links other than shared was ever measured";
+  EXPECT_EQ(choice_text(options).find(remark), std::string::npos);
+  options.link = "nvlink";
+  const std::string text = choice_text(options);
+  EXPECT_NE(text.find("all_reduce  cuda     nvlink  plain   8      16 KiB  packet"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(remark), std::string::npos) << text;
+  options.link = "pcie";
+  options.format = "json";
+  const Json json = Json::parse(choice_text(options))["choice"];
+  EXPECT_EQ(json["link"], "pcie");
+  EXPECT_EQ(json["algorithm"], "one_shot");
+  EXPECT_NE(json["note"].get<std::string>().find(remark), std::string::npos) << json;
+  const CommandResult result =
+      run_command({"info", "--choose", "all_reduce", "--backend", "cuda", "--link", "pcie"});
+  EXPECT_EQ(result.status, 0) << result.error;
+  EXPECT_NE(result.output.find(remark), std::string::npos) << result.output;
+}
+
 TEST(InfoChoice, RefusesWhatIsNoCase) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"info", "--choose", "all_the_things"},
            {"info", "--choose", "all_reduce", "-n", "0"},
            {"info", "--choose", "all_reduce", "--backend", "abacus"},
+           {"info", "--choose", "all_reduce", "--link", "string"},
+           {"info", "--link", "pcie"},
            {"info", "--choose", "all_reduce", "--settings"},
            {"info", "--bytes", "4K"}})
     EXPECT_EQ(run_command(arguments).status, 2) << arguments.back();

@@ -77,6 +77,21 @@ TEST(TunePlan, MeasuresWhatTheCurrentTableHasOnce) {
   EXPECT_EQ(settings_of(command, mixed)[3], "algorithm=ring,automatic");
 }
 
+TEST(TunePlan, MeasuresWhatTheCurrentTableHasForAnyLinkThatThereMayBe) {
+  TuneCommand command = command_for({"all_reduce"});
+  command.memory = "plain";
+  command.algorithm = "packet";
+  const TuningTable table("* * * pcie * * ring 2 1 0\n* * * * * packet 1 1 0");
+  const auto settings_on = [&](const TunedDevice& device) {
+    return plan_tune(command, device, table).at(0).command.settings;
+  };
+  EXPECT_EQ(settings_on(host)[3], "algorithm=packet");
+  TunedDevice several = host;
+  several.links = {Link::shared, Link::pcie};
+  EXPECT_EQ(settings_on(several)[2], "blocks=automatic,1,2");
+  EXPECT_EQ(settings_on(several)[3], "algorithm=packet,automatic");
+}
+
 TEST(TunePlan, TakesAlgorithmsThatSomeOperationHas) {
   TuneCommand command = command_for({"all_gather", "broadcast"});
   command.memory = "plain";
@@ -117,7 +132,8 @@ TEST(TuneCommandLine, WritesATableThatDecides) {
                          "1", "--out", path}));
   ::unsetenv("IRIDIUM_TUNING_TABLE");
   EXPECT_EQ(result.status, 0) << result.error;
-  EXPECT_NE(result.output.find("broadcast  plain   *        *      pull 64 4"), std::string::npos)
+  EXPECT_NE(result.output.find("broadcast  plain   shared  *        *      pull 64 4"),
+            std::string::npos)
       << result.output;
   EXPECT_NE(result.error.find(" figures"), std::string::npos) << result.error;
 
@@ -141,6 +157,16 @@ TEST(TuneCommandLine, WritesATableThatDecides) {
   EXPECT_EQ(count_files_like(path), 1);
   std::filesystem::remove(path);
   std::filesystem::remove(current);
+}
+
+TEST(TuneCommandLine, WritesTheLinkThatItMeasured) {
+  ASSERT_EQ(::setenv("IRIDIUM_LINK", "pcie_atomics", 1), 0);
+  const CommandResult result = run_command(
+      quick({"broadcast", "-n", "2", "--bytes", "4K", "--memory", "plain", "--blocks", "1"}));
+  ::unsetenv("IRIDIUM_LINK");
+  EXPECT_EQ(result.status, 0) << result.error;
+  EXPECT_NE(result.output.find("\nbroadcast    plain   host    pcie  *"), std::string::npos)
+      << result.output;
 }
 
 TEST(TuneCommandLine, PrintsTheTableWithoutAFile) {

@@ -7,7 +7,9 @@
 
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <sstream>
 
 #include "support/memory.h"
 #include "support/ranks.h"
@@ -60,6 +62,44 @@ TEST(TuningTables, KnowBackendsAndDevices) {
   EXPECT_EQ(algorithm("host", "Abacus"), "any");
 }
 
+TEST(TuningTables, KnowLinks) {
+  const TuningTable table(
+      "all_reduce plain cuda nvlink 4 1K near   1 1 0\n"
+      "all_reduce plain cuda pcie   4 1K far    1 1 0\n"
+      "all_reduce plain cuda shared 4 1K same   1 1 0\n"
+      "all_reduce plain cuda *      4 2K every  2 1 0\n"
+      "all_reduce plain cuda        4 4K old    3 1 0\n"
+      "all_reduce plain cuda pcie   4 8K behind 4 1 0\n");
+  const auto algorithm = [&](Link link, std::size_t bytes) {
+    return table
+        .choose({.operation = "all_reduce",
+                 .backend = "cuda",
+                 .members = 4,
+                 .bytes = bytes,
+                 .link = link})
+        .algorithm;
+  };
+  EXPECT_EQ(algorithm(Link::shared, 1024), "same");
+  EXPECT_EQ(algorithm(Link::nvlink, 1024), "near");
+  EXPECT_EQ(algorithm(Link::pcie, 1024), "far");
+  EXPECT_EQ(algorithm(Link::pcie_atomics, 1024), "far");
+  for (const Link link : {Link::shared, Link::nvlink, Link::pcie_atomics, Link::pcie}) {
+    EXPECT_EQ(algorithm(link, 2048), "every") << name(link);
+    EXPECT_EQ(algorithm(link, 4096), "old") << "a row of nine words is for any link";
+  }
+  EXPECT_EQ(algorithm(Link::pcie, 8192), "behind");
+  const std::string message =
+      expect_error(Errc::unsupported, [&] { algorithm(Link::nvlink, 8192); }).what();
+  EXPECT_NE(message.find("link nvlink"), std::string::npos) << message;
+}
+
+TEST(TuningTables, NameLinksByThreeWords) {
+  EXPECT_EQ(tuning_link(Link::shared), "shared");
+  EXPECT_EQ(tuning_link(Link::nvlink), "nvlink");
+  EXPECT_EQ(tuning_link(Link::pcie_atomics), "pcie");
+  EXPECT_EQ(tuning_link(Link::pcie), "pcie");
+}
+
 TEST(TuningTables, NameDevicesByOneWord) {
   EXPECT_EQ(tuning_device("NVIDIA H200"), "NVIDIA_H200");
   EXPECT_EQ(tuning_device(" a\tb #3\n"), "_a_b__3_");
@@ -91,7 +131,11 @@ struct BadLine {
 };
 constexpr BadLine bad_lines[] = {
     {"all_reduce plain host 2 1K packet 1 1", "8 words"},
-    {"all_reduce plain host 2 1K packet 1 1 0 0", "10 words"},
+    {"all_reduce plain host 2 1K packet 1 1 0 0", "'2'"},
+    {"all_reduce plain host shared 2 1K packet 1 1 0 0", "11 words"},
+    {"all_reduce plain host pcie_atomics 2 1K packet 1 1 0", "nvlink or pcie) is 'pcie_atomics'"},
+    {"all_reduce plain host none 2 1K packet 1 1 0", "link (expected *"},
+    {"all_reduce plain host nvlink two 1K packet 1 1 0", "'two'"},
     {"all_reduce", "1 words"},
     {"all_reduce shared host 2 1K packet 1 1 0", "'shared'"},
     {"all_reduce plain host two 1K packet 1 1 0", "'two'"},
@@ -162,14 +206,68 @@ TEST(TheShippedTable, HasAnAnswerForEverything) {
     for (const bool symmetric : {false, true})
       for (const std::string_view backend : {"cuda", "host"})
         for (int members = 1; members <= max_team_size; ++members)
-          for (const std::size_t bytes : sizes()) {
-            const TuningCase what = {operation, symmetric, backend, "", members, bytes};
-            const Choice choice = table.choose(what);
-            parse(choice.algorithm);
-            ASSERT_GE(choice.blocks, 1);
-            ASSERT_TRUE(choice.tile == 1 || choice.tile == 2 || choice.tile == 4);
-            ASSERT_EQ(choice, again.choose(what)) << "what was chosen before does not matter";
-          }
+          for (const std::size_t bytes : sizes())
+            for (const Link link : {Link::shared, Link::nvlink, Link::pcie_atomics, Link::pcie}) {
+              const TuningCase what = {operation, symmetric, backend, "", members, bytes, link};
+              const Choice choice = table.choose(what);
+              parse(choice.algorithm);
+              ASSERT_GE(choice.blocks, 1);
+              ASSERT_TRUE(choice.tile == 1 || choice.tile == 2 || choice.tile == 4);
+              ASSERT_EQ(choice, again.choose(what)) << "what was chosen before does not matter";
+            }
+}
+
+/// The shipped rows without those that name a link.
+std::string rows_for_any_link() {
+  std::istringstream lines{std::string(shipped_tuning_table())};
+  std::string rows;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    const auto count = std::distance(std::istream_iterator<std::string>(words), {});
+    if (line.starts_with('#') || count == 9) rows += line + "\n";
+  }
+  return rows;
+}
+
+TEST(TheShippedTable, ChoosesForOneGpuAsIfThereWereNoLinks) {
+  const TuningTable table(shipped_tuning_table());
+  const TuningTable measured(rows_for_any_link());
+  bool differs = false;
+  for (const char* operation :
+       {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"})
+    for (const bool symmetric : {false, true})
+      for (int members = 1; members <= max_team_size; ++members)
+        for (const std::size_t bytes : sizes()) {
+          TuningCase what = {operation, symmetric, "cuda", "", members, bytes};
+          ASSERT_EQ(table.choose(what), measured.choose(what)) << operation << " " << bytes;
+          what.link = Link::pcie;
+          differs = differs || table.choose(what) != measured.choose(what);
+        }
+  EXPECT_TRUE(differs) << "over other links something else is chosen";
+}
+
+TEST(TheShippedTable, HasRowsForLinks) {
+  const TuningTable table(shipped_tuning_table());
+  const auto algorithm = [&](const char* operation, Link link, int members, std::size_t bytes) {
+    return table
+        .choose({.operation = operation,
+                 .backend = "cuda",
+                 .members = members,
+                 .bytes = bytes,
+                 .link = link})
+        .algorithm;
+  };
+  constexpr std::size_t kib = 1024;
+  EXPECT_EQ(algorithm("all_reduce", Link::nvlink, 2, 512 * kib), "packet");
+  EXPECT_EQ(algorithm("all_reduce", Link::nvlink, 4, 128 * kib), "packet");
+  EXPECT_EQ(algorithm("all_reduce", Link::nvlink, 4, 512 * kib), "one_shot");
+  EXPECT_EQ(algorithm("all_reduce", Link::nvlink, 8, 64 * kib), "packet_two_shot");
+  EXPECT_EQ(algorithm("all_reduce", Link::nvlink, 8, 256 * kib), "one_shot");
+  EXPECT_EQ(algorithm("all_reduce", Link::nvlink, 8, 512 * kib), "two_shot");
+  EXPECT_EQ(algorithm("all_gather", Link::nvlink, 8, 512 * kib), "packet");
+  EXPECT_EQ(algorithm("reduce_scatter", Link::nvlink, 8, 256 * kib), "packet");
+  EXPECT_EQ(algorithm("all_reduce", Link::pcie, 8, 16 * kib), "one_shot");
+  EXPECT_EQ(algorithm("all_gather", Link::pcie_atomics, 8, 512 * kib), "push");
 }
 
 /// Makes `text` this process's table, as long as none has been read.
@@ -218,6 +316,35 @@ IR_SCENARIO(table_from_a_file) {
 }
 TEST(TuningFiles, GoBeforeTheShippedTable) {
   expect_all_ok(run_ranks(RankKind::processes, "table_from_a_file", 2));
+}
+
+IR_SCENARIO(table_of_links) {
+  use_table(
+      "all_reduce * * nvlink * * near 1 1 0\n"
+      "all_reduce * * pcie   * * far  1 1 0\n"
+      "all_reduce * * shared * * same 1 1 0\n");
+  const std::pair<Link, const char*> cases[] = {{Link::shared, "'same'"},
+                                                {Link::nvlink, "'near'"},
+                                                {Link::pcie_atomics, "'far'"},
+                                                {Link::pcie, "'far'"}};
+  for (const auto& [link, algorithm] : cases) {
+    Context context(job, {.link = link});
+    Stream stream = context.make_stream();
+    auto array = context.allocate<float>(8);
+    const auto chosen = [&](const Team& team) {
+      return std::string(require_error(Errc::invalid_argument, {}, [&] {
+                           all_reduce(stream, team, array.data(), array.data(), 8);
+                         }).what());
+    };
+    const std::string message = chosen(context.world());
+    require(message.find(algorithm) != std::string::npos, message);
+    const Team teams[] = {context.make_team({0}), context.make_team({1})};
+    require(chosen(teams[job.rank]).find("'same'") != std::string::npos,
+            "no link lies within a rank");
+  }
+}
+TEST(TuningFiles, DecideByTheTeamsLink) {
+  expect_all_ok(run_ranks(RankKind::processes, "table_of_links", 2));
 }
 
 IR_SCENARIO(different_tables) {
