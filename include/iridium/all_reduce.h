@@ -17,6 +17,7 @@ enum class AllReduceAlgorithm {
   packet_two_shot,  ///< everybody reduces a shard and sends it on, in packets: no barrier
   one_shot,         ///< everybody reads everything: one barrier
   two_shot,         ///< everybody reduces a shard and reads the others: two barriers
+  two_shot_push,    ///< the same by writing alone, for links over which reading is slow
   ring,             ///< partial results go around, in a rotated order
   atomic,           ///< members add to the owner's sums: sum and avg; bits may differ between runs
 };

@@ -13,6 +13,7 @@ namespace iridium {
 enum class ReduceScatterAlgorithm {
   automatic,  ///< from the tuning table, by bytes, members and device
   pull,       ///< everybody reads its shard from everybody: one barrier
+  push,       ///< everybody writes everybody's shard to it: one barrier
   packet,     ///< everybody sends everybody its shard, in packets: no barrier
 };
 

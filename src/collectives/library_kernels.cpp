@@ -20,7 +20,7 @@ const KernelList& library_kernels() {
          {call_check_kernels(), device_barrier_kernels(), signal_kernels(),
           packet_all_reduce_kernels(), packet_two_shot_all_reduce_kernels(),
           one_shot_all_reduce_kernels(), ring_all_reduce_kernels(), atomic_all_reduce_kernels(),
-          staged_shard_reduce_kernels(), direct_shard_reduce_kernels(),
+          staged_shard_reduce_kernels(), direct_shard_reduce_kernels(), push_shard_reduce_kernels(),
           packet_reduce_scatter_kernels(), all_gather_kernels(), all_to_all_kernels(),
           broadcast_kernels(), column_kernels()})
       list.insert(list.end(), some.begin(), some.end());

@@ -66,12 +66,13 @@ TEST(TunePlan, MeasuresWhatTheCurrentTableHasOnce) {
   command.memory = "plain";
   EXPECT_EQ(settings_of(command, "* * * * * packet 1 2 0"),
             (Words{"memory=plain", "dtype=bf16", "blocks=automatic,2",
-                   "algorithm=packet,packet_two_shot,one_shot,two_shot", "tile=automatic"}));
+                   "algorithm=packet,packet_two_shot,one_shot,two_shot,two_shot_push",
+                   "tile=automatic"}));
   command.tile = "1,2,4";
   const std::string mixed = "* * * 2 * packet 1 2 0\n* * * * * ring 2 2 0";
   EXPECT_EQ(settings_of(command, mixed),
             (Words{"memory=plain", "dtype=bf16", "blocks=automatic,1,2",
-                   "algorithm=packet,packet_two_shot,one_shot,two_shot,automatic",
+                   "algorithm=packet,packet_two_shot,one_shot,two_shot,two_shot_push,automatic",
                    "tile=automatic,1,4"}));
   command.algorithm = "ring";
   EXPECT_EQ(settings_of(command, mixed)[3], "algorithm=ring,automatic");

@@ -265,6 +265,8 @@ IR_SCENARIO(lanes_too_small) {
     const bool is_packet = form.algorithm.starts_with("packet");
     const bool is_staged =
         form.algorithm == "ring" || form.algorithm == "atomic" || form.algorithm == "one_shot" ||
+        form.algorithm == "two_shot_push" ||
+        (form.collective == Collective::reduce_scatter && form.algorithm == "push") ||
         (!form.symmetric &&
          (form.algorithm == "two_shot" || form.algorithm == "pull" || form.algorithm == "push" ||
           form.collective == Collective::all_to_all));
@@ -377,9 +379,11 @@ void expect_names(const std::string& what, const std::vector<std::string>& names
 
 TEST(Algorithms, AreParsedByTheirNames) {
   expect_names("all_reduce",
-               {"automatic", "packet", "packet_two_shot", "one_shot", "two_shot", "ring", "atomic"},
+               {"automatic", "packet", "packet_two_shot", "one_shot", "two_shot", "two_shot_push",
+                "ring", "atomic"},
                parse_all_reduce_algorithm);
-  expect_names("reduce_scatter", {"automatic", "pull", "packet"}, parse_reduce_scatter_algorithm);
+  expect_names("reduce_scatter", {"automatic", "pull", "push", "packet"},
+               parse_reduce_scatter_algorithm);
   expect_names("all_gather", {"automatic", "push", "pull", "packet"}, parse_all_gather_algorithm);
   expect_names("broadcast", {"automatic", "packet", "pull"}, parse_broadcast_algorithm);
 }

@@ -295,6 +295,12 @@ IR_SCENARIO(refused_columns) {
     reduce_scatter_columns(stream, team, to, from);
   };
   scatter({b, 4, 3, 3}, {a, 4, 6, 6});
+  const std::string pushed =
+      require_error(Errc::invalid_argument, {}, [&] {
+        reduce_scatter_columns(stream, team, SymmetricMatrix<float>{b, 4, 3, 3}, {a, 4, 6, 6},
+                               {.algorithm = ReduceScatterAlgorithm::push});
+      }).what();
+  require(pushed.find("push does not work along columns") != std::string::npos, pushed);
   const std::string outside = require_error(Errc::invalid_argument, {}, [&] {
                                 scatter({b, 4, 3, 3, 990}, {a, 4, 6, 6});
                               }).what();

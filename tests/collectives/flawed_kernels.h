@@ -106,6 +106,55 @@ struct TwoShotControl {
   }
 };
 
+/// How a sum goes wrong whose members write and never read.
+enum class PushFlaw {
+  none,
+  sums_at_once,     ///< without a barrier behind what members send
+  takes_at_once,    ///< without a barrier behind the sums
+  sums_where_sent,  ///< the next call sends to the half that has the sums
+};
+
+/// Everybody sends every element to the member that sums it, others in every call; that one writes
+/// the sum to everybody, who take it from their own scratch.
+template <PushFlaw flaw>
+struct PushControl {
+  Lane lane;
+  ControlArrays arrays;
+  Rounds rounds;
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    const Peers& peers = lane.peers();
+    const int me = peers.rank();
+    LaneCall call(lane, block);
+    if (!call.begin()) return;
+    auto* const slots = lane.scratch<std::uint32_t>(call.parity(0));
+    auto* const sums = lane.scratch<std::uint32_t>(call.parity(1));
+    const auto slot = [&](int source, std::size_t i) {
+      return slots + static_cast<std::size_t>(source) * rounds.chunk + i;
+    };
+    const auto owner = [&](std::size_t i) {
+      return static_cast<int>((i + call.step()) % static_cast<std::size_t>(peers.size()));
+    };
+    for (std::uint32_t round = 0; round < rounds.count; ++round) {
+      const Slice part = rounds.slice(block, round);
+      const std::size_t first = rounds.first(round);
+      for_each_element(block, part, [&](std::size_t i) {
+        *peers.at(slot(me, i), owner(i)) = arrays.in[first + i];
+      });
+      if (flaw != PushFlaw::sums_at_once && !call.barrier()) return;
+      for_each_element(block, part, [&](std::size_t i) {
+        if (owner(i) != me) return;
+        std::uint32_t sum = 0;
+        for (int place = 0; place < peers.size(); ++place) sum += *slot(place, i);
+        for (int place = 0; place < peers.size(); ++place) peers.at(sums, place)[i] = sum;
+      });
+      if (flaw != PushFlaw::takes_at_once && !call.barrier()) return;
+      for_each_element(block, part, [&](std::size_t i) { arrays.out[first + i] = sums[i]; });
+    }
+    call.finish(rounds.count + rounds.count % 2 + (flaw == PushFlaw::sums_where_sent ? 1 : 0));
+  }
+};
+
 /// Everybody reads everybody's elements where they lie, and unless it `enters`, without asking
 /// whether they are there.
 template <template <int> class Call, bool enters = true>

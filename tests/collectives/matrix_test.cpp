@@ -22,7 +22,8 @@ constexpr int block_counts[] = {1, 3, 20};
 std::size_t count_of(Size size, const Call& call, int members) {
   const auto parts = static_cast<std::size_t>(members);
   const std::size_t element = size_of(call.type);
-  const bool is_sharded = call.algorithm.ends_with("two_shot") || call.algorithm == "ring";
+  const bool is_sharded =
+      call.algorithm.find("two_shot") != std::string::npos || call.algorithm == "ring";
   const std::size_t tile = static_cast<std::size_t>(call.tile * Block::gpu_threads) * 16 / element *
                            (is_sharded ? parts : 1);
   const std::size_t all = call.collective == Collective::all_reduce ? 1 : parts;
@@ -67,7 +68,8 @@ struct Case {
 
 bool uses_tiles(const Call& call) {
   return call.algorithm == "automatic" || call.algorithm == "one_shot" ||
-         call.algorithm == "two_shot" || call.algorithm == "pull" || call.algorithm == "push";
+         call.algorithm.starts_with("two_shot") || call.algorithm == "pull" ||
+         call.algorithm == "push";
 }
 
 std::vector<Case> every_case(const std::vector<Call>& combinations, int members) {

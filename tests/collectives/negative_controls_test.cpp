@@ -118,6 +118,19 @@ TEST_F(CollectivesControl, ResultsWhereTheNextCallStagesAreFound) {
   }
 }
 
+TEST_F(CollectivesControl, ABarrierLeftOutBetweenPushesIsFound) {
+  for (const std::uint32_t size : {count, chunk}) {
+    EXPECT_EQ(count_failures<PushControl<PushFlaw::none>>(size), 0u) << size;
+    EXPECT_GT(count_failures<PushControl<PushFlaw::sums_at_once>>(size), 10u) << size;
+    EXPECT_GT(count_failures<PushControl<PushFlaw::takes_at_once>>(size), 10u) << size;
+  }
+}
+
+TEST_F(CollectivesControl, PushesToWhereResultsLieAreFound) {
+  for (const std::uint32_t size : {count, chunk})
+    EXPECT_GT(count_failures<PushControl<PushFlaw::sums_where_sent>>(size), 10u) << size;
+}
+
 TEST_F(CollectivesControl, PartsThatMoveBetweenRoundsAreFound) {
   using Moving = StagedControl<LaneCall, StagingFlaw::moving_parts>;
   EXPECT_EQ((count_failures<StagedControl<LaneCall>>(chunk)), 0u);

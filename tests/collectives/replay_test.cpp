@@ -43,6 +43,9 @@ IR_SCENARIO(replayed_mixture) {
           {.algorithm = "two_shot", .symmetric = true, .count = 500, .blocks = 2},
           {.collective = Collective::all_gather, .algorithm = "push", .count = 300},
           {.collective = Collective::reduce_scatter, .algorithm = "pull", .count = 100},
+          {.algorithm = "two_shot_push", .count = 900, .blocks = 2},
+          {.collective = Collective::reduce_scatter, .algorithm = "push", .count = 700},
+          {.algorithm = "two_shot_push", .symmetric = true, .count = 900, .blocks = 3},
           {.collective = Collective::all_to_all, .symmetric = true, .count = 30}});
 }
 

@@ -16,6 +16,7 @@
 #include "collectives/broadcast/kernels.h"
 #include "collectives/reduce_scatter/packet.h"
 #include "collectives/shard_reduce/kernels.h"
+#include "collectives/shard_reduce/push.h"
 
 namespace iridium::test {
 namespace {
@@ -70,6 +71,7 @@ bool has_part_per_member(Form form, bool output) {
   switch (form) {
     case Form::packet_reduce_scatter:
     case Form::staged_reduce_scatter:
+    case Form::push_reduce_scatter:
     case Form::direct_reduce_scatter:
       return !output;
     case Form::packet_gather:
@@ -125,6 +127,10 @@ void with_reducing_kernel(const SimulatedCall& call, const Lane& lane, const Wor
       return use(StagedShardReduce<Word, 1>{lane, in, out, all, sum, true});
     case Form::direct_two_shot:
       return use(DirectShardReduce<Word, 1>{lane, in, out, all_at_once, sum, true});
+    case Form::push_two_shot:
+      return use(PushShardReduce<Word, 1>{lane, in, out, all, sum, ShardTarget::all_scratch});
+    case Form::symmetric_push_two_shot:
+      return use(PushShardReduce<Word, 1>{lane, in, out, all, sum, ShardTarget::all_outputs});
     case Form::ring:
       return use(RingAllReduce<Word>{lane, in, out, all, sum});
     case Form::atomic:
@@ -133,6 +139,8 @@ void with_reducing_kernel(const SimulatedCall& call, const Lane& lane, const Wor
       return use(PacketReduceScatter<Word>{lane, in, out, call.count, call.count, packets, sum});
     case Form::staged_reduce_scatter:
       return use(StagedShardReduce<Word, 1>{lane, in, out, each, sum, false});
+    case Form::push_reduce_scatter:
+      return use(PushShardReduce<Word, 1>{lane, in, out, each, sum, ShardTarget::own_output});
     default:
       return use(DirectShardReduce<Word, 1>{lane, in, out, each_at_once, sum, false});
   }

@@ -17,10 +17,13 @@ enum class Form {
   one_shot,
   two_shot,
   direct_two_shot,
+  push_two_shot,
+  symmetric_push_two_shot,
   ring,
   atomic,
   packet_reduce_scatter,
   staged_reduce_scatter,
+  push_reduce_scatter,
   direct_reduce_scatter,
   packet_gather,
   staged_pull_gather,
@@ -34,7 +37,7 @@ enum class Form {
   staged_broadcast,
   direct_broadcast,
 };
-inline constexpr int form_count = 21;
+inline constexpr int form_count = 24;
 
 /// One call of a sequence: the same on every rank.
 struct SimulatedCall {

@@ -18,6 +18,7 @@
 #include "collectives/device_barrier/kernels.h"
 #include "collectives/reduce_scatter/packet.h"
 #include "collectives/shard_reduce/kernels.h"
+#include "collectives/shard_reduce/push.h"
 #include "collectives/signals/kernels.h"
 #include "device/flawed.h"
 #include "device/lane_kernels.h"
@@ -250,7 +251,7 @@ template <class T>
 void compile_reductions(const void**& next) {
   compile<PacketAllReduce<T>, PacketTwoShotAllReduce<T>, OneShotAllReduce<T, 2>, RingAllReduce<T>,
           AtomicAllReduce<T>, PacketReduceScatter<T>, StagedShardReduce<T, 1>,
-          DirectShardReduce<T, 4>>(next);
+          PushShardReduce<T, 2>, DirectShardReduce<T, 4>>(next);
 }
 
 /// Names all kernels, so that the compiler makes them.

@@ -267,6 +267,8 @@ TEST(TheShippedTable, HasRowsForLinks) {
   EXPECT_EQ(algorithm("all_gather", Link::nvlink, 8, 512 * kib), "packet");
   EXPECT_EQ(algorithm("reduce_scatter", Link::nvlink, 8, 256 * kib), "packet");
   EXPECT_EQ(algorithm("all_reduce", Link::pcie, 8, 16 * kib), "one_shot");
+  EXPECT_EQ(algorithm("all_reduce", Link::pcie_atomics, 2, 17 * kib), "two_shot_push");
+  EXPECT_EQ(algorithm("reduce_scatter", Link::pcie, 8, 16 * kib), "push");
   EXPECT_EQ(algorithm("all_gather", Link::pcie_atomics, 8, 512 * kib), "push");
 }
 

@@ -11,9 +11,10 @@
 namespace iridium {
 namespace {
 
-constexpr Names<AllReduceAlgorithm, 7> algorithm_names = {
+constexpr Names<AllReduceAlgorithm, 8> algorithm_names = {
     "all_reduce algorithm",
-    {"automatic", "packet", "packet_two_shot", "one_shot", "two_shot", "ring", "atomic"}};
+    {"automatic", "packet", "packet_two_shot", "one_shot", "two_shot", "two_shot_push", "ring",
+     "atomic"}};
 constexpr auto algorithms = algorithm_names.values();
 
 void check_algorithm(const Team& team, AllReduceAlgorithm algorithm, ReduceOp op) {
@@ -65,6 +66,8 @@ void detail::all_reduce(StreamRef& stream, const Team& team, const CollectiveBuf
     case AllReduceAlgorithm::two_shot:
       return buffers.symmetric ? launch_direct_shard_reduce(call, ShardUse::gather)
                                : launch_staged_shard_reduce(call, ShardUse::gather);
+    case AllReduceAlgorithm::two_shot_push:
+      return launch_push_shard_reduce(call, ShardUse::gather);
     case AllReduceAlgorithm::ring:
       return launch_ring_all_reduce(call);
     case AllReduceAlgorithm::atomic:

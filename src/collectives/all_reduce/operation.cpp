@@ -6,9 +6,9 @@
 namespace iridium {
 namespace {
 
-const Parameter algorithm_parameter = {
-    "algorithm",
-    {"automatic", "packet", "packet_two_shot", "one_shot", "two_shot", "ring", "atomic"}};
+const Parameter algorithm_parameter = {"algorithm",
+                                       {"automatic", "packet", "packet_two_shot", "one_shot",
+                                        "two_shot", "two_shot_push", "ring", "atomic"}};
 
 std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
                                        const Arguments& arguments) {

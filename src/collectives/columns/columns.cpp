@@ -144,6 +144,8 @@ void detail::reduce_scatter_columns(StreamRef& stream, const Team& team,
   const std::size_t part_bytes = buffers.out.columns * size_of(buffers.type);
   check_matrices(operation, team, buffers, static_cast<std::ptrdiff_t>(part_bytes) * team.rank());
   refuse_packets(operation, options.algorithm);
+  if (options.algorithm == ReduceScatterAlgorithm::push)
+    throw refusal(operation, "push does not work along columns");
   Choice choice =
       plan(operation, team, buffers.symmetric,
            buffers.in.rows * buffers.in.columns * size_of(buffers.type),

@@ -6,7 +6,7 @@
 namespace iridium {
 namespace {
 
-const Parameter algorithm_parameter = {"algorithm", {"automatic", "pull", "packet"}};
+const Parameter algorithm_parameter = {"algorithm", {"automatic", "pull", "push", "packet"}};
 
 std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
                                        const Arguments& arguments) {

@@ -9,8 +9,8 @@
 namespace iridium {
 namespace {
 
-constexpr Names<ReduceScatterAlgorithm, 3> algorithm_names = {"reduce_scatter algorithm",
-                                                              {"automatic", "pull", "packet"}};
+constexpr Names<ReduceScatterAlgorithm, 4> algorithm_names = {
+    "reduce_scatter algorithm", {"automatic", "pull", "push", "packet"}};
 constexpr auto algorithms = algorithm_names.values();
 
 }  // namespace
@@ -49,6 +49,8 @@ void detail::reduce_scatter(StreamRef& stream, const Team& team, const Collectiv
     case ReduceScatterAlgorithm::pull:
       return buffers.symmetric ? launch_direct_shard_reduce(call, ShardUse::keep)
                                : launch_staged_shard_reduce(call, ShardUse::keep);
+    case ReduceScatterAlgorithm::push:
+      return launch_push_shard_reduce(call, ShardUse::keep);
     case ReduceScatterAlgorithm::packet:
       return launch_packet_reduce_scatter(call);
   }
