@@ -15,15 +15,34 @@
 
 #include "base/file_descriptor.h"
 #include "base/system_error.h"
+#include "base/text.h"
 
 namespace iridium::test {
 namespace {
 
 constexpr const char* scenario_variable = "IRIDIUM_TEST_SCENARIO";
+constexpr const char* most_ranks_variable = "IRIDIUM_TEST_MOST_RANKS";
 
 std::map<std::string, Scenario>& scenarios() {
   static std::map<std::string, Scenario> map;
   return map;
+}
+
+/// Ends the test as skipped, by what GoogleTest catches, when it needs more ranks than there may
+/// be.
+void skip_beyond_most_ranks(std::size_t ranks) {
+  const char* const text = std::getenv(most_ranks_variable);
+  if (text == nullptr) return;
+  const auto most = parse_number(text);
+  if (!most || *most == 0)
+    throw std::runtime_error(std::string(most_ranks_variable) + " is '" + text +
+                             "': expected a number from 1 up");
+  if (ranks <= *most) return;
+  const std::string reason =
+      std::to_string(ranks) + " ranks; " + most_ranks_variable + " is " + text;
+  [&] { GTEST_SKIP() << reason; }();
+  throw testing::AssertionException(
+      {testing::TestPartResult::kSkip, __FILE__, __LINE__, reason.c_str()});
 }
 
 std::optional<std::string> run_scenario(const Scenario& scenario, const Job& job) {
@@ -120,6 +139,7 @@ RegisterScenario::RegisterScenario(const char* name, Scenario scenario) {
 
 std::vector<RankResult> run_ranks(RankKind kind, const std::string& scenario,
                                   const std::vector<Job>& jobs) {
+  skip_beyond_most_ranks(jobs.size());
   const Scenario& body = scenarios().at(scenario);
   return kind == RankKind::threads ? run_threads(body, jobs) : run_processes(scenario, jobs);
 }

@@ -41,7 +41,8 @@ struct RankResult {
   bool ok() const { return status == 0 && signal == 0; }
 };
 
-/// Runs the scenario on `jobs.size()` ranks and waits for them all.
+/// Runs the scenario on `jobs.size()` ranks and waits for them all. Skips the rest of the test when
+/// they are more than IRIDIUM_TEST_MOST_RANKS, where that is set: for machines with few GPUs.
 std::vector<RankResult> run_ranks(RankKind kind, const std::string& scenario,
                                   const std::vector<Job>& jobs);
 /// The same on a fresh job of `size` ranks.
