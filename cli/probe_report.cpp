@@ -19,7 +19,8 @@ using Json = nlohmann::ordered_json;
 constexpr int schema = 1;
 
 constexpr Verdict all_verdicts[] = {Verdict::capturable, Verdict::not_capturable,
-                                    Verdict::wrong_result, Verdict::replay_error};
+                                    Verdict::wrong_result, Verdict::replay_error,
+                                    Verdict::unsupported};
 
 Verdict verdict_from(const std::string& text) {
   const auto found =
@@ -59,6 +60,7 @@ ProbeRow row_from(const Json& json) {
 /// "rank 2, replay 1: element 3 is 5, not 7".
 std::string remark(const ProbeResult& result) {
   if (result.verdict == Verdict::capturable) return "";
+  if (result.rank < 0) return fmt::format("{}: {}", result.step, result.reason);
   return fmt::format("rank {}, {}: {}", result.rank, result.step, result.reason);
 }
 

@@ -120,6 +120,11 @@ int run() {
   context.prepare<Count>();
   iridium::Stream stream = context.make_stream();
   const iridium::Team team = context.world();
+  if (!iridium::has_native_atomics(team.link())) {
+    std::printf("rank %d: updates of peers' memory are not atomic over the link %s\n",
+                context.rank(), std::string(iridium::name(team.link())).c_str());
+    return 0;
+  }
   auto values = context.allocate<std::int32_t>(count);
   auto own = context.allocate<Own>(1);
   auto table = context.allocate<Table>(1);

@@ -56,9 +56,10 @@ struct Step {
     const int next = (team.rank() + 1) % team.size();
     const int previous = (team.rank() + team.size() - 1) % team.size();
     context.launch(stream, 8, Add{in, in, outbox.data()});
-    // A replay passes the same value again, so it adds, and the wait takes off what was added.
+    // A replay passes the same value again, so the wait takes it off the flag. The barrier below
+    // keeps the next signal away until then.
     iridium::put_signal(stream, team, inbox.data(), outbox.data(), outbox.bytes(), next,
-                        full.data(), 1, iridium::SignalOp::add);
+                        full.data(), 1);
     iridium::wait(stream, team, full.data(), 1, {.consume = true, .from = previous});
     context.launch(stream, 8, Add{in, inbox.data(), out});
     iridium::device_barrier(stream, team);  // every inbox has been read: the next step may write

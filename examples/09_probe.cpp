@@ -87,7 +87,7 @@ class WeightedPass {
     context_.launch(stream, 4, Weigh{in_.data(), weighed_.data(), step_.data()});
     iridium::device_barrier(stream, team_);  // nobody uses the old `out_` any more
     iridium::put_signal(stream, team_, out_.data(), weighed_.data(), out_.bytes(), next,
-                        full_.data(), 1, iridium::SignalOp::add);
+                        full_.data(), 1);
     iridium::wait(stream, team_, full_.data(), 1, {.consume = true, .from = previous()});
   }
 

@@ -51,7 +51,8 @@ struct Operation {
   std::string name;
   std::string summary;
   std::vector<Parameter> parameters;
-  /// Collective over the world. Throws `invalid_argument` for arguments it does not know.
+  /// Collective over the world. Throws `invalid_argument` for arguments it does not know, and
+  /// `unsupported`, on every rank, where the team's link cannot do it.
   std::function<std::unique_ptr<OperationCase>(Context&, const Team&, const Arguments&)> prepare;
   /// Its `launch` is a call of the host's: it ignores the stream, and captures refuse it.
   bool is_host_call = false;

@@ -25,6 +25,7 @@ enum class Verdict {
   not_capturable,  ///< a call was refused or failed during the capture, or broke it
   wrong_result,    ///< a launch gave another result than the reference
   replay_error,    ///< a launch after the capture failed
+  unsupported,     ///< a registered operation that the team's link cannot do: nothing was tried
 };
 /// As it stands in tables: "not_capturable".
 std::string_view name(Verdict verdict);
@@ -63,11 +64,11 @@ struct ProbeOptions {
 struct ProbeResult {
   Verdict verdict = Verdict::capturable;
   /// Where it was found: "eager call", "capture", "replay 2", "eager call between replays", "replay
-  /// after an eager call". Empty when there is nothing to tell.
+  /// after an eager call", "preparation". Empty when there is nothing to tell.
   std::string step = {};
   /// The runtime's error, or the first difference.
   std::string reason = {};
-  int rank = -1;                  ///< place in the team, or 0: who found it
+  int rank = -1;                  ///< place in the team, or 0: who found it; -1: nobody, or all
   std::optional<Errc> code = {};  ///< of the error, where it was Iridium's
   bool broke_capture = false;     ///< a call has broken the capture, not only been refused by it
   std::size_t node_count = 0;     ///< of the graph on this rank, where there is one
@@ -94,8 +95,10 @@ ProbeResult probe(Context& context, StreamRef& stream, const Operation& operatio
 inline Verdict expected_verdict(const Operation& operation) {
   return operation.is_host_call ? Verdict::not_capturable : Verdict::capturable;
 }
-/// Whether it has; a host call must be refused, and leave the capture valid.
+/// Whether it has; a host call must be refused, and leave the capture valid. That there is nothing
+/// to capture where the link cannot do the operation is nobody's fault.
 inline bool is_expected(const Operation& operation, const ProbeResult& result) {
+  if (result.verdict == Verdict::unsupported) return true;
   if (result.verdict != expected_verdict(operation)) return false;
   return !operation.is_host_call ||
          (result.code == Errc::capture_unsupported && !result.broke_capture);

@@ -3,9 +3,10 @@
 //
 // Flags are 32-bit words of a symmetric array. `flag` and `flags` are this rank's addresses of
 // them, also where a peer's are meant. Calls return at once and can be captured; a captured call
-// has the same value at every replay, so replays want `SignalOp::add` and `WaitOptions::consume`.
-// All throw `not_a_member` on other ranks, `invalid_argument` for flags off the heap or a place
-// that does not exist, and the reason when the team has failed.
+// has the same value at every replay, so replays want `WaitOptions::consume`, and `SignalOp::add`
+// where several signals can come before a wait. Adding throws `unsupported` where the team's link
+// has no native atomics (`Team::link`). All throw `not_a_member` on other ranks, `invalid_argument`
+// for flags off the heap or a place that does not exist, and the reason when the team has failed.
 #pragma once
 
 #include <cstddef>

@@ -243,6 +243,8 @@ std::string_view name(Verdict verdict) {
       return "wrong_result";
     case Verdict::replay_error:
       return "replay_error";
+    case Verdict::unsupported:
+      return "unsupported";
   }
   return "unknown";
 }
@@ -263,7 +265,16 @@ ProbeResult probe(Context& context, StreamRef& stream, const Operation& operatio
                   const Arguments& arguments) {
   // A team of its own: one that the operation ends is of no use to others.
   const Team team = context.make_team(context.world().ranks());
-  const std::unique_ptr<OperationCase> prepared = operation.prepare(context, team, arguments);
+  std::unique_ptr<OperationCase> prepared;
+  try {
+    prepared = operation.prepare(context, team, arguments);
+  } catch (const Error& error) {
+    if (error.code() != Errc::unsupported) throw;
+    return {.verdict = Verdict::unsupported,
+            .step = "preparation",
+            .reason = error.what(),
+            .code = error.code()};
+  }
   ProbeTarget target = target_of(*prepared);
   // Twice, since a launch must not overtake what the one before it has left behind.
   target.launch = [&](StreamRef& on) {

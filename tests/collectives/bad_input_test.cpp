@@ -270,7 +270,9 @@ IR_SCENARIO(lanes_too_small) {
         (!form.symmetric &&
          (form.algorithm == "two_shot" || form.algorithm == "pull" || form.algorithm == "push" ||
           form.collective == Collective::all_to_all));
-    if (is_packet)
+    if (is_refused(form, context.world()))
+      direct.push_back(form);
+    else if (is_packet)
       unpacketed.push_back(
           {launch(no_packets, form),
            {"packet_bytes of team no packets is 0 bytes", "packet", "needs at least 16"}});

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "collectives/call.h"
 #include "collectives/reference.h"
+#include "support/links.h"
 #include "support/ranks.h"
 
 namespace iridium::test {
@@ -329,6 +330,24 @@ class TypedRun final : public CallRun {
   std::uint64_t digest_ = 0;
 };
 
+/// A call that the team's link cannot do: every launch must be refused, and there is nothing else.
+class RefusedRun final : public CallRun {
+ public:
+  explicit RefusedRun(std::unique_ptr<CallRun> run) : run_(std::move(run)) {}
+
+  void set(StreamRef&, std::uint64_t) override {}
+  void launch(StreamRef& stream) override {
+    require_error(Errc::unsupported, {}, [&] { run_->launch(stream); });
+  }
+  void fetch(StreamRef&) override {}
+  void spoil(StreamRef&) override {}
+  void check() override {}
+  std::uint64_t digest() const override { return 0; }
+
+ private:
+  std::unique_ptr<CallRun> run_;
+};
+
 }  // namespace
 
 std::string describe(const Call& call) {
@@ -376,6 +395,10 @@ bool knows(const std::string& algorithm, ReduceOp op) {
   return algorithm != "atomic" || op == ReduceOp::sum || op == ReduceOp::avg;
 }
 
+bool is_refused(const Call& call, const Team& team) {
+  return call.algorithm == "atomic" && !has_native_atomics(team);
+}
+
 std::vector<Call> every_form(const Call& call) {
   std::vector<Call> forms;
   for (const Collective collective :
@@ -409,6 +432,8 @@ std::vector<std::unique_ptr<CallRun>> make_runs(Context& context, const Team& te
     for (const Call& call : calls) {
       require(call.type == calls.front().type, "calls that share arrays have one type");
       runs.push_back(std::make_unique<TypedRun<T>>(team, call, arrays));
+      if (is_refused(call, team))
+        runs.back() = std::make_unique<RefusedRun>(std::move(runs.back()));
     }
   });
   return runs;

@@ -49,6 +49,8 @@ std::vector<std::string> algorithms_of(Collective collective);
 bool reduces(Collective collective);
 /// Whether the algorithm knows the reduction.
 bool knows(const std::string& algorithm, ReduceOp op);
+/// Whether the team's link cannot do it: runs of it see their launches refused.
+bool is_refused(const Call& call, const Team& team);
 /// Every collective, algorithm and kind of memory, with `call`'s other members.
 std::vector<Call> every_form(const Call& call);
 /// Elements that make a call's elements `Values::special` complete.

@@ -16,6 +16,7 @@
 #include "collectives/collective_case.h"
 #include "collectives/reference.h"
 #include "iridium/operations.h"
+#include "support/links.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 #include "support/sampling.h"
@@ -157,9 +158,10 @@ class SpoiledRun {
         subject_(subject),
         seed_(seed),
         stream_(context.make_stream()),
-        prepared_(subject.operation.prepare(context, team, subject.arguments)) {}
+        prepared_(prepare_or_refuse(context, team, subject.operation, subject.arguments)) {}
 
   void run() {
+    if (!prepared_) return;
     prepared_->set_inputs(seed_);
     context_.barrier();
     prepared_->launch(stream_);

@@ -7,6 +7,7 @@
 
 #include "iridium/device_barrier.h"
 #include "iridium/signals.h"
+#include "support/links.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 #include "support/sampling.h"
@@ -26,7 +27,8 @@ void require_right(OperationCase& operation, const std::string& what, std::uint6
 /// Every member of `team` calls this; others only help to allocate.
 void run_operation(Context& context, const Team& team, const Operation& operation,
                    const Arguments& arguments) {
-  const auto prepared = operation.prepare(context, team, arguments);
+  const auto prepared = prepare_or_refuse(context, team, operation, arguments);
+  if (!prepared) return;
   Stream stream = context.make_stream();
   if (team.is_member()) {
     stream.begin_capture();
@@ -106,6 +108,30 @@ IR_SCENARIO(arguments_nobody_knows) {
 }
 TEST(Operations, RefuseArgumentsTheyDoNotKnow) {
   expect_all_ok(run_ranks(RankKind::processes, "arguments_nobody_knows", 1));
+}
+
+IR_SCENARIO(operations_without_atomics) {
+  Context context(job, {.link = Link::pcie});
+  const Team team = context.world();
+  Stream stream = context.make_stream();
+  const auto flags = context.allocate<std::uint32_t>(static_cast<std::size_t>(job.size));
+  std::uint32_t* const flag = flags.data();
+  const auto refused = [&](const std::string& what, const std::function<void()>& call) {
+    const std::string message = require_error(Errc::unsupported, {}, call).what();
+    require(message.find(what) != std::string::npos && message.find("pcie") != std::string::npos,
+            message);
+  };
+  refused("signal with add", [&] { signal(stream, team, flag, 0, 1, SignalOp::add); });
+  refused("signal_all with add", [&] { signal_all(stream, team, flag, 1, SignalOp::add); });
+  refused("put_signal with add",
+          [&] { put_signal(stream, team, flag, flag, 4, 0, flag, 1, SignalOp::add); });
+  for (const Operation& operation : operations())
+    for (const Arguments& arguments : combinations(operation))
+      if (needs_native_atomics(operation, arguments) || operation.name == "put_signal")
+        run_operation(context, team, operation, arguments);
+}
+TEST(Operations, ThatUpdatePeersAtomicallyAreRefusedWhereTheLinkCannot) {
+  expect_all_ok(run_ranks(RankKind::processes, "operations_without_atomics", 2));
 }
 
 /// `barriers` barriers between writing and reading; two buffers, so that one barrier is enough.

@@ -9,6 +9,7 @@
 
 #include "iridium/probe.h"
 #include "probe/offenders.h"
+#include "support/links.h"
 #include "support/ranks.h"
 #include "support/sampling.h"
 #include "support/sanitizers.h"
@@ -20,12 +21,15 @@ class ProbeRanks : public testing::TestWithParam<Ranks> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ProbeRanks, testing::ValuesIn(all_ranks()),
                          [](const auto& test) { return name(test.param); });
 
-void require_expected(const Operation& operation, const Arguments& arguments,
+void require_expected(const Team& team, const Operation& operation, const Arguments& arguments,
                       const ProbeResult& result) {
   std::string what = operation.name;
   for (const auto& [key, value] : arguments) what.append(" ").append(key).append("=").append(value);
   require(is_expected(operation, result), what + " is " + std::string(name(result.verdict)) +
                                               " at " + result.step + ": " + result.reason);
+  const bool cannot = !has_native_atomics(team) && needs_native_atomics(operation, arguments);
+  require((result.verdict == Verdict::unsupported) == cannot,
+          what + " is " + std::string(name(result.verdict)) + ": " + result.reason);
 }
 
 void probe_everything(Context& context, StreamRef& stream) {
@@ -34,7 +38,8 @@ void probe_everything(Context& context, StreamRef& stream) {
     for (const Operation& operation : *list)
       for (const Arguments& arguments : combinations(operation))
         if (sample.takes_next())
-          require_expected(operation, arguments, probe(context, stream, operation, arguments));
+          require_expected(context.world(), operation, arguments,
+                           probe(context, stream, operation, arguments));
 }
 
 IR_SCENARIO(everything_registered) {
@@ -44,6 +49,21 @@ IR_SCENARIO(everything_registered) {
 }
 TEST_P(ProbeRanks, EveryRegisteredOperationIsAsExpected) {
   expect_all_ok(run_ranks(GetParam().kind, "everything_registered", GetParam().size));
+}
+
+IR_SCENARIO(operations_that_the_link_cannot_do) {
+  Context context(job, {.link = Link::pcie});
+  Stream stream = context.make_stream();
+  for (const Operation& operation : operations())
+    if (operation.name == "put_signal" || operation.name == "signal_all")
+      require_expected(context.world(), operation, {}, probe(context, stream, operation, {}));
+    else if (operation.name == "all_reduce")
+      require_expected(context.world(), operation, {{"algorithm", "atomic"}},
+                       probe(context, stream, operation, {{"algorithm", "atomic"}}));
+  context.barrier();
+}
+TEST(ProbeLinks, OperationsThatTheLinkCannotDoAreUnsupported) {
+  expect_all_ok(run_ranks(RankKind::processes, "operations_that_the_link_cannot_do", 2));
 }
 
 /// A capture that another part of the program holds open, on a thread of its own.

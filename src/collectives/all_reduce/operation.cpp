@@ -2,6 +2,8 @@
 
 #include "collectives/collective_case.h"
 #include "iridium/all_reduce.h"
+#include "runtime/access.h"
+#include "runtime/team_state.h"
 
 namespace iridium {
 namespace {
@@ -21,6 +23,8 @@ std::unique_ptr<OperationCase> prepare(Context& context, const Team& team,
   if (options.algorithm == AllReduceAlgorithm::atomic && parsed.op != ReduceOp::sum &&
       parsed.op != ReduceOp::avg)
     throw Error(Errc::unsupported, "atomic knows sum and avg only");
+  if (options.algorithm == AllReduceAlgorithm::atomic)
+    detail::Access::team(team)->require_native_atomics("all_reduce by atomic");
   const std::size_t count = parsed.count();
   return std::make_unique<CollectiveCase>(
       context, team, parsed,

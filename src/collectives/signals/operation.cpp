@@ -2,6 +2,8 @@
 
 #include "collectives/case_buffers.h"
 #include "iridium/signals.h"
+#include "runtime/access.h"
+#include "runtime/team_state.h"
 
 namespace iridium {
 namespace {
@@ -23,7 +25,9 @@ class RingCase final : public OperationCase {
   RingCase(Context& context, const Team& team, const Arguments& arguments)
       : team_(team),
         buffers_(context, team, number_argument(arguments), 1),
-        flags_(make_flags(context, 2)) {}
+        flags_(make_flags(context, 2)),
+        // A flag is signalled again only when its wait has taken the signal off: setting would do.
+        op_(has_native_atomics(team.link()) ? SignalOp::add : SignalOp::set) {}
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
 
@@ -45,12 +49,12 @@ class RingCase final : public OperationCase {
   void send(StreamRef& stream) {
     std::uint32_t* const arrived = flags_.data();
     put_signal(stream, team_, buffers_.shared.data(), buffers_.input.data(), buffers_.bytes(),
-               next(), arrived, 1, SignalOp::add);
+               next(), arrived, 1, op_);
     wait(stream, team_, arrived, 1, {.consume = true, .from = previous()});
   }
   void answer(StreamRef& stream) {
     std::uint32_t* const taken = flags_.data() + 1;
-    signal(stream, team_, taken, previous(), 1, SignalOp::add);
+    signal(stream, team_, taken, previous(), 1, op_);
     wait(stream, team_, taken, 1, {.consume = true, .from = next()});
   }
   int next() const { return (team_.rank() + 1) % team_.size(); }
@@ -59,16 +63,19 @@ class RingCase final : public OperationCase {
   Team team_;
   CaseBuffers buffers_;
   SymmetricArray<std::uint32_t> flags_;
+  SignalOp op_;
 };
 
 /// Every member tells all others that its numbers are there, takes everybody's, and tells them that
-/// it has.
+/// it has. Alone, signals can come before their flags were waited for: that needs adding.
 class AllCase final : public OperationCase {
  public:
   AllCase(Context& context, const Team& team, const Arguments& arguments)
       : team_(team),
         buffers_(context, team, count_argument(arguments, witness_count), team.size()),
-        flags_(make_flags(context, 2 * static_cast<std::size_t>(team.size()))) {}
+        flags_(make_flags(context, 2 * static_cast<std::size_t>(team.size()))) {
+    detail::Access::team(team)->require_native_atomics("signal_all with add");
+  }
 
   void set_inputs(std::uint64_t seed) override { buffers_.set_inputs(seed); }
 

@@ -1,0 +1,27 @@
+#include "support/links.h"
+
+#include "support/ranks.h"
+
+namespace iridium::test {
+
+bool needs_native_atomics(const Operation& operation, const Arguments& arguments) {
+  if (operation.name == "signal_all") return true;
+  const auto algorithm = arguments.find("algorithm");
+  return operation.name == "all_reduce" && algorithm != arguments.end() &&
+         algorithm->second == "atomic";
+}
+
+bool has_native_atomics(const Team& team) {
+  return iridium::has_native_atomics(team.link());
+}
+
+std::unique_ptr<OperationCase> prepare_or_refuse(Context& context, const Team& team,
+                                                 const Operation& operation,
+                                                 const Arguments& arguments) {
+  if (has_native_atomics(team) || !needs_native_atomics(operation, arguments))
+    return operation.prepare(context, team, arguments);
+  require_error(Errc::unsupported, {}, [&] { operation.prepare(context, team, arguments); });
+  return nullptr;
+}
+
+}  // namespace iridium::test
