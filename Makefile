@@ -69,11 +69,13 @@ hip-check: ## compile every kernel for AMD GPUs; runs none
 	@$(SETUP) hip
 	@tools/timed.sh "compiling for AMD GPUs" tools/hip_check.sh
 
-gpu-check: ## run every test that has a GPU form, 1 to 8 ranks on one GPU; needs no network
-	@tools/gpu_check.sh sample
+GPU_CHECK = tools/gpu_check.sh $(if $(MODE),--mode $(MODE)) $(if $(PART),--part $(PART))
+
+gpu-check: ## run every test that has a GPU form; MODE=… PART=… choose, tools/gpu_check.sh --help explains
+	@$(GPU_CHECK)
 
 gpu-check-full: ## the same with every case in both placements
-	@tools/gpu_check.sh full
+	@$(GPU_CHECK) --full
 
 bench: build ## measure this machine beside its peers, and regenerate docs/performance.md
 	@$(SETUP) bench

@@ -1,150 +1,141 @@
 #!/usr/bin/env bash
-# Runs every test that has a GPU form on this machine's GPU: gpu_check.sh sample|full
-#
-# Builds from the sources that are here, without installing anything; with IRIDIUM_BUILD set, uses the
-# binaries of that build folder instead. Logs go to GPU_CHECK_LOGS (default: gpu-check in the build folder).
+# Runs every test that has a GPU form on this machine's GPUs; gpu_check.sh --help tells the options.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/counting.sh
 
-extent=${1:-sample}
-case "$extent" in
-  sample | full) ;;
-  *)
-    echo "usage: gpu_check.sh sample|full" >&2
-    exit 2
-    ;;
-esac
+all_modes=(shared apart as_apart no_atomics)
+all_parts=(cuda tiles kernels ranks collectives probe mps examples commands code sanitizer)
+
+usage() {
+  cat << 'END'
+usage: tools/gpu_check.sh [--full] [--mode MODE[,MODE...]] [--part PART[,PART...]]
+       make gpu-check [MODE=...] [PART=...]
+
+Modes; without one: shared, or where several GPUs are visible apart, then shared:
+  shared      all ranks share one GPU, under MPS where they are processes
+  apart       a GPU for each rank, no MPS; tests with more ranks than GPUs are skipped
+  as_apart    one GPU, as if NVLink lay between the ranks (IRIDIUM_LINK=nvlink)
+  no_atomics  one GPU, as if PCIe without atomics lay between the ranks (IRIDIUM_LINK=pcie)
+
+Parts; without one: all of them:
+  cuda         streams, captures, memory and other programs' CUDA on one GPU
+  tiles        tiles in kernels
+  kernels      kernels of several ranks: lanes, atomics, remote memory, faults
+  ranks        contexts, heaps and teams, in device memory and in host memory
+  collectives  every algorithm, checked bit by bit
+  probe        capture and replay of every operation
+  mps          the MPS daemon that iridium run starts (mode shared only)
+  examples     the programs of the tutorials
+  commands     iridium probe and iridium tune
+  code         the instructions of the compiled kernels; needs cuobjdump (once, whatever the modes)
+  sanitizer    compute-sanitizer's memcheck (once, whatever the modes)
+
+--full has every case in both placements. Builds from the sources that are here, without installing anything; with
+IRIDIUM_BUILD set, uses the binaries of that build folder instead. Logs go to GPU_CHECK_LOGS (default: gpu-check in
+the build folder), a folder per mode. IRIDIUM_TIMEOUT is 30 s unless it is set.
+END
+}
+
+refuse() {
+  echo "gpu-check: $1" >&2
+  usage >&2
+  exit 2
+}
+
+# choose kind list known...: splits a list of words at commas into `chosen`; none: all that are known.
+choose() {
+  local kind=$1 list=$2 word
+  shift 2
+  IFS=, read -r -a chosen <<< "$list"
+  for word in ${chosen[@]+"${chosen[@]}"}; do
+    [[ " $* " == *" $word "* ]] || refuse "there is no $kind '$word'; there are $*"
+  done
+}
+
+extent=sample
+mode_list=
+part_list=
+while [[ $# -gt 0 ]]; do
+  case "$1" in
+    --full) extent=full ;;
+    --mode | --part)
+      [[ $# -ge 2 ]] || refuse "$1 needs a value"
+      if [[ $1 == --mode ]]; then mode_list=$2; else part_list=$2; fi
+      shift
+      ;;
+    --help)
+      usage
+      exit 0
+      ;;
+    *) refuse "what is '$1'?" ;;
+  esac
+  shift
+done
+choose mode "$mode_list" "${all_modes[@]}"
+modes=(${chosen[@]+"${chosen[@]}"})
+choose part "$part_list" "${all_parts[@]}"
+parts=(${chosen[@]+"${chosen[@]}"})
+[[ ${#parts[@]} -gt 0 ]] || parts=("${all_parts[@]}")
 
 if [[ -z ${IRIDIUM_BUILD:-} ]]; then
   make SETUP=true PRESET=cuda build-all
 fi
 build=${IRIDIUM_BUILD:-build}
-logs=${GPU_CHECK_LOGS:-$build/gpu-check}
-mkdir -p "$logs"
+top_logs=${GPU_CHECK_LOGS:-$build/gpu-check}
+mkdir -p "$top_logs"
 
-if ! "$build/iridium" info --format json |
-  python3 -c 'import json, sys
-sys.exit(not any(b["name"] == "cuda" and b["available"] for b in json.load(sys.stdin)["backends"]))'; then
+gpus=$("$build/iridium" info --format json | python3 -c 'import json, sys
+print(sum(len(b["devices"]) for b in json.load(sys.stdin)["backends"] if b["name"] == "cuda" and b["available"]))')
+if [[ $gpus -eq 0 ]]; then
   "$build/iridium" info
   echo "gpu-check: no usable GPU here"
   add_counts "0 1"
   finish
 fi
-"$build/iridium" info | tee "$logs/info.txt"
+"$build/iridium" info | tee "$top_logs/info.txt"
+if [[ ${#modes[@]} -eq 0 ]]; then
+  modes=(shared)
+  [[ $gpus -eq 1 ]] || modes=(apart shared)
+fi
+if [[ " ${modes[*]} " == *" apart "* && $gpus -eq 1 ]]; then
+  refuse "mode apart needs several GPUs, and one is visible"
+fi
 
 # As in all tests: hangs end early.
-export IRIDIUM_TIMEOUT=30 IRIDIUM_CONSTRUCTION_TIMEOUT=30
+export IRIDIUM_TIMEOUT=${IRIDIUM_TIMEOUT:-30} IRIDIUM_CONSTRUCTION_TIMEOUT=${IRIDIUM_CONSTRUCTION_TIMEOUT:-30}
+# Not those of whoever calls this: each mode has its own.
+unset IRIDIUM_LINK IRIDIUM_DEVICE IRIDIUM_TEST_MOST_RANKS
 
-# A private MPS daemon, as `iridium run` starts one: the test binaries start their ranks themselves.
-mps_directory=
-start_mps() {
-  mps_directory=$(mktemp -d)
-  export CUDA_MPS_PIPE_DIRECTORY=$mps_directory CUDA_MPS_LOG_DIRECTORY=$mps_directory
-  nvidia-cuda-mps-control -d
-}
-stop_mps() {
-  if [[ -n $mps_directory ]]; then
-    echo quit | timeout 20 nvidia-cuda-mps-control > /dev/null 2>&1 || true
-    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
-    rm -rf "$mps_directory"
-    mps_directory=
-  fi
-}
-trap stop_mps EXIT
+source tools/gpu_check_parts.sh
 
-# part name command...: adds the command as one test.
-part() {
-  local name=$1
-  shift
-  if "$@" > "$logs/$name.log" 2>&1; then
-    add_counts "1 0"
-    echo "ok      $name"
-  else
-    add_counts "0 1"
-    echo "FAILED  $name: $logs/$name.log"
-    tail -n 20 "$logs/$name.log"
-  fi
-}
-
-# suite name binary filter: adds every case of a GoogleTest binary.
-suite() {
-  local name=$1 binary=$2 filter=$3 start=$SECONDS counts
-  local results=$logs/$name.xml
-  rm -f "$results"
-  timeout 400 "$binary" --gtest_filter="$filter" --gtest_output="xml:$results" \
-    > "$logs/$name.log" 2>&1 || true
-  counts=$(python3 tools/junit_counts.py "$results" 2> /dev/null) || counts="0 1 0"
-  [[ $counts != "0 0 0" ]] || counts="0 1 0"
-  add_counts "$counts"
-  echo "$name: $counts (passed failed skipped), $((SECONDS - start)) s"
-  grep -A 12 -E '^\[  FAILED  \]|: Failure$' "$logs/$name.log" | head -n 60 || true
-}
-
-ranks_test=$build/tests/runtime/ranks_test
-cuda_test=$build/tests/backend/cuda/cuda_test
-device_test=$build/tests/device/device_test
-# Threads as ranks are the host backend's; these cases are about the host's own limits and memory.
-not_on_gpu='*threads*:Spawn.*:ContextOptionsTest.*:Lifetime.*:IsSymmetric.*:ControlPlane*:Rendezvous*:Privacy*'
-
-start_mps
-suite cuda "$cuda_test" '*'
-IRIDIUM_BACKEND=cuda suite tiles "$build/tests/device/tile_test" '*'
-IRIDIUM_BACKEND=cuda suite kernels "$device_test" '*-*threads*:HostLanes*:Launch.*'
-IRIDIUM_BACKEND=cuda suite ranks_device "$ranks_test" "*-$not_on_gpu"
-if [[ $extent == full ]]; then
-  host_cases="*-$not_on_gpu"
-else
-  host_cases="*/ContextTest.*:*/AllocationTest.*-$not_on_gpu"
-fi
-IRIDIUM_BACKEND=cuda IRIDIUM_PLACEMENT=host suite ranks_host "$ranks_test" "$host_cases"
-stop_mps
-
-start_mps
-IRIDIUM_BACKEND=cuda suite collectives "$build/tests/collectives/collectives_test" '*-*threads*'
-stop_mps
-
-probe_test=$build/tests/probe/probe_test
-start_mps
-IRIDIUM_BACKEND=cuda suite probe "$probe_test" '*-*threads*'
-stop_mps
-
-suite mps_daemon "$build/tests/cli/cli_test" 'Mps*'
-# Each with the daemon that `iridium run` starts and stops itself.
-for ranks in 1 2 4 8; do
-  part "example_${ranks}_ranks" "$build/iridium" run -n "$ranks" --backend cuda -- \
-    "$build/examples/01_ranks_and_arrays"
+times=()
+code_is_checked=false
+for mode in "${modes[@]}"; do
+  logs=$top_logs/$mode
+  mkdir -p "$logs"
+  for part in "${parts[@]}"; do
+    begin=$SECONDS
+    echo "== $mode: $part"
+    echo "0 1 0" > "$logs/counts"
+    # In a shell of its own, so that a mode's variables and daemon end with it. Its counts come back in a file; one
+    # that ends early leaves a failure there.
+    set +e
+    (
+      set -e
+      trap stop_mps EXIT
+      passed=0 failed=0 skipped=0
+      "enter_$mode"
+      "part_$part"
+      echo "$passed $failed $skipped" > "$logs/counts"
+    )
+    set -e
+    add_counts "$(cat "$logs/counts")"
+    times+=("$mode $part $((SECONDS - begin))")
+  done
+  code_is_checked=true
 done
-for example in "$build"/examples/0[2-9]_* "$build"/examples/10_*; do
-  [[ -x $example && -f $example ]] || continue
-  part "example_${example##*/}" "$build/iridium" run -n 4 --backend cuda -- "$example"
-done
-for ranks in 2 4 8; do
-  part "probe_${ranks}_ranks" "$build/iridium" probe -n "$ranks" --backend cuda
-done
-# Two jobs in a row, in a process that has asked the driver for its GPUs before.
-part tune timeout -k 10 100 "$build/iridium" tune all_gather -n 2 --backend cuda --bytes 64K --samples 7 --sample-time 1 --out "$logs/tuning.txt"
-# Dead ones that nobody reaps do not count.
-no_daemon_left() { ! ps -eo stat=,pid=,args= | grep -v '^Z' | grep '[n]vidia-cuda-mps'; }
-part no_daemon_left no_daemon_left
 
-generated_code() {
-  local binary
-  for binary in iridium bench/remote tests/device/device_test; do cuobjdump -sass "$build/$binary"; done > "$logs/kernels.sass"
-  tools/check_sass.py "$logs/kernels.sass"
-}
-if command -v cuobjdump > /dev/null; then
-  part generated_code generated_code
-else
-  echo "skipped generated_code: no cuobjdump"
-  add_counts "0 0 1"
-fi
-
-if command -v compute-sanitizer > /dev/null; then
-  part compute_sanitizer compute-sanitizer --tool memcheck --error-exitcode 9 "$cuda_test" \
-    --gtest_filter='CudaStreamTest.Captures*:CudaStreamTest.AGraph*:CudaContextTest.Kernels*'
-else
-  echo "skipped compute_sanitizer: not installed"
-  add_counts "0 0 1"
-fi
+echo
+printf '%s\n' "${times[@]}" | awk '{ printf "%-12s %-12s %6d s\n", $1, $2, $3 }' | tee "$top_logs/times.txt"
 finish

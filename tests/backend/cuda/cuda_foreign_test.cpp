@@ -27,6 +27,8 @@ class CudaForeignTest : public GpuTest {};
 
 IR_SCENARIO(symmetric_in_a_foreign_capture) {
   Context context(job, on_gpu);
+  // CUDA's own calls below are for the thread's device.
+  require_success(cudaSetDevice(context.device()));
   constexpr std::size_t count = 1000;
   const auto in = context.allocate<std::int32_t>(count);
   const auto out = context.allocate<std::int32_t>(count);

@@ -12,6 +12,8 @@ void exchange_by_kernels(const Job& job, Placement placement) {
   Context context(
       job,
       {.backend = BackendKind::cuda, .placement = placement, .heap_bytes = std::size_t{64} << 20});
+  // The kernels below are launched by CUDA's own call, which is for the thread's device.
+  require(cudaSetDevice(context.device()) == cudaSuccess, "the rank's device is there");
   constexpr int count = 10000;
   auto inbox = context.allocate<std::uint32_t>(static_cast<std::size_t>(job.size) * count);
   auto sums = context.allocate<std::uint64_t>(static_cast<std::size_t>(job.size));

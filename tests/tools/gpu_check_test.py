@@ -1,0 +1,162 @@
+"""What tools/gpu_check.sh runs in which mode: with programs that only say how they were called."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from project_files import ROOT
+from trees import TreeTest
+
+SAY = 'printf "%s|%s|%s|%s|%s|%s|%s\\n" "$NAME $*" "${CUDA_VISIBLE_DEVICES:-all}" "${CUDA_MPS_PIPE_DIRECTORY:-none}" '
+SAY += '"${IRIDIUM_LINK:-none}" "${IRIDIUM_TEST_MOST_RANKS:-none}" "${IRIDIUM_TIMEOUT:-none}" "${IRIDIUM_BACKEND:-none}" >> "$FAKE_LOG"\n'
+HEAD = "#!/usr/bin/env bash\nNAME=${0##*/}\n"
+IRIDIUM = HEAD + 'if [[ $1 == info ]]; then [[ $2 != --format ]] || cat "$FAKE_INFO"; exit 0; fi\n' + SAY
+SUITE = (
+    HEAD
+    + SAY
+    + 'for word in "$@"; do [[ $word != --gtest_output=xml:* ]] || file=${word#*xml:}; done\n'
+    + 'case=\'<testcase status="run" result="completed"/>\'\n'
+    + '[[ $NAME != "${FAKE_FAILURE:-}" ]] || case=\'<testcase status="run"><failure message="no"/></testcase>\'\n'
+    + 'echo "<testsuites><testsuite>$case</testsuite></testsuites>" > "$file"\n'
+)
+SUITES = (
+    "backend/cuda/cuda_test device/tile_test device/device_test runtime/ranks_test collectives/collectives_test "
+    "probe/probe_test cli/cli_test"
+).split()
+PARTS = "cuda tiles kernels ranks collectives probe mps examples commands code sanitizer".split()
+
+ALL_BUT_CODE = ",".join(part for part in PARTS if part != "code")
+
+
+class GpuCheck(TreeTest):
+    def setUp(self):
+        super().setUp()
+        programs = {f"build/tests/{name}": SUITE for name in SUITES} | {"build/iridium": IRIDIUM}
+        programs |= {f"build/examples/{name}": HEAD for name in ("01_ranks_and_arrays", "07_graph", "10_all_reduce")}
+        programs |= {"bin/nvidia-cuda-mps-control": HEAD + SAY, "bin/ps": "#!/bin/sh\n"}
+        for tool in ("cuobjdump", "compute-sanitizer"):
+            programs[f"bin/{tool}"] = HEAD + SAY
+        self.plant(programs)
+        for name in programs:
+            (self.root / name).chmod(0o755)
+
+    def check(self, *words, gpus=1, **variables):
+        """The status, what was printed, and the calls as dictionaries."""
+        backend = {"name": "cuda", "available": gpus > 0, "devices": [{}] * gpus}
+        log, info = self.root / "calls", self.root / "info.json"
+        info.write_text(json.dumps({"backends": [backend]}))
+        log.write_text("")
+        names = ("IRIDIUM_LINK", "IRIDIUM_TIMEOUT", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "GPU_CHECK_LOGS")
+        environment = {name: value for name, value in os.environ.items() if name not in names}
+        environment |= {"IRIDIUM_BUILD": str(self.root / "build"), "FAKE_LOG": str(log), "FAKE_INFO": str(info)}
+        environment |= {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"} | variables
+        done = subprocess.run(
+            [ROOT / "tools/gpu_check.sh", *words], env=environment, capture_output=True, text=True, check=False
+        )
+        fields = ("call", "gpus", "mps", "link", "most_ranks", "timeout", "backend")
+        calls = [dict(zip(fields, line.split("|"))) for line in log.read_text().splitlines()]
+        return done.returncode, done.stdout + done.stderr, calls
+
+    def of(self, calls, name):
+        return [call for call in calls if call["call"].startswith(name)]
+
+    def test_one_gpu_is_shared(self):
+        status, said, calls = self.check("--part", ALL_BUT_CODE)
+        self.assertEqual(status, 0, said)
+        for name in SUITES:
+            with self.subTest(name):
+                for call in self.of(calls, name.split("/")[1]):
+                    under_mps = call["mps"].startswith("/tmp") or str(self.root) in call["mps"]
+                    self.assertEqual(under_mps, name != "cli/cli_test")
+                    self.assertEqual((call["gpus"], call["link"], call["most_ranks"]), ("all", "none", "none"))
+                    self.assertEqual(call["timeout"], "30")
+                    asks = name not in ("backend/cuda/cuda_test", "cli/cli_test")
+                    self.assertEqual(call["backend"], "cuda" if asks else "none")
+        self.assertEqual(len(self.of(calls, "iridium run -n 8 ")), 1)
+        self.assertEqual(len(self.of(calls, "iridium run -n 4 ")), 3)
+        started = [call for call in self.of(calls, "nvidia-cuda-mps-control") if call["call"].endswith("-d")]
+        self.assertEqual(len(started), 6)
+        for part in ALL_BUT_CODE.split(","):
+            self.assertRegex(said, rf"(?m)^shared +{part} +\d+ s$")
+
+    def test_several_gpus_are_apart_and_then_shared(self):
+        status, said, calls = self.check("--part", ALL_BUT_CODE, gpus=2)
+        self.assertEqual(status, 0, said)
+        apart, shared = self.of(calls, "device_test")
+        self.assertEqual((apart["gpus"], apart["mps"], apart["most_ranks"]), ("all", "/nonexistent", "2"))
+        self.assertEqual((shared["gpus"], shared["most_ranks"]), ("0", "none"))
+        self.assertNotIn(shared["mps"], ("none", "/nonexistent"))
+        self.assertEqual([call["gpus"] for call in self.of(calls, "iridium run -n 8 ")], ["0"])
+        self.assertEqual([call["gpus"] for call in self.of(calls, "iridium probe -n 4 ")], ["0"])
+        self.assertIn("skipped example_4_ranks: 4 ranks, and 2 GPUs\n", said)
+        self.assertEqual(len(self.of(calls, "compute-sanitizer")), 1)
+        self.assertLess(said.index("== apart: cuda"), said.index("== shared: cuda"))
+
+    def test_the_shared_one_is_the_first_that_is_visible(self):
+        _, _, calls = self.check("--mode", "shared", "--part", "tiles", gpus=2, CUDA_VISIBLE_DEVICES="3,5")
+        self.assertEqual([call["gpus"] for call in self.of(calls, "tile_test")], ["3"])
+        # The daemon sees all of them, so that numbers mean the same to it.
+        self.assertEqual(self.of(calls, "nvidia-cuda-mps-control -d")[0]["gpus"], "all")
+
+    def test_links(self):
+        status, said, calls = self.check("--mode", "as_apart,no_atomics", "--part", "kernels", IRIDIUM_TIMEOUT="7")
+        self.assertEqual(status, 0, said)
+        found = [(call["call"].split()[0], call["link"], call["timeout"]) for call in self.of(calls, "device_test")]
+        self.assertEqual(found, [("device_test", "nvlink", "7"), ("device_test", "pcie", "7")])
+
+    def test_parts(self):
+        status, said, calls = self.check("--part", "tiles,collectives")
+        self.assertEqual(status, 0, said)
+        names = {call["call"].split()[0] for call in calls}
+        self.assertEqual(names, {"tile_test", "collectives_test", "nvidia-cuda-mps-control"})
+        self.assertIn("\n2 passed, 0 failed\n", said)
+
+    def test_without_parts_all_run(self):
+        # The fake instructions are none, which is what the part `code` objects to.
+        status, said, calls = self.check(gpus=2)
+        self.assertEqual((status, len(self.of(calls, "cuobjdump"))), (1, 3))
+        for part in PARTS:
+            self.assertRegex(said, rf"(?m)^apart +{part} +\d+ s$")
+
+    def test_full(self):
+        sample, full = (self.of(self.check(*words, "--part", "ranks")[2], "ranks_test") for words in ((), ("--full",)))
+        self.assertEqual(sample[0], sample[0] | {"call": full[0]["call"].replace("/full/", "/sample/")})
+        self.assertNotEqual(sample[1]["call"], full[1]["call"])
+
+    def test_failures(self):
+        status, said, _ = self.check("--part", "tiles,kernels", FAKE_FAILURE="tile_test")
+        self.assertEqual((status, said.endswith("\n1 passed, 1 failed\n")), (1, True))
+
+    def test_a_part_that_breaks_has_failed(self):
+        (self.root / "bin/nvidia-cuda-mps-control").write_text("#!/bin/sh\nexit 1\n")
+        status, said, calls = self.check("--part", "tiles")
+        self.assertEqual((status, said.endswith("\n0 passed, 1 failed\n"), calls), (1, True, []))
+
+    def test_what_it_refuses(self):
+        for words, said_too in (
+            (("--mode", "alone"), "no mode 'alone'; there are shared apart as_apart no_atomics"),
+            (("--part", "tiles,nothing"), "no part 'nothing'; there are cuda tiles"),
+            (("--mode", "apart"), "apart needs several GPUs, and one is visible"),
+            (("--mode",), "--mode needs a value"),
+            (("sample",), "what is 'sample'?"),
+        ):
+            with self.subTest(words):
+                status, said, calls = self.check(*words)
+                self.assertEqual((status, calls), (2, []))
+                self.assertIn(said_too, said)
+
+    def test_without_a_gpu(self):
+        status, said, calls = self.check(gpus=0)
+        self.assertEqual((status, calls), (1, []))
+        self.assertIn("no usable GPU here", said)
+
+    def test_help_has_every_mode_and_part(self):
+        status, said, _ = self.check("--help")
+        self.assertEqual(status, 0)
+        for word in PARTS + ["shared", "apart", "as_apart", "no_atomics"]:
+            self.assertRegex(said, rf"(?m)^  {word} ")
+
+
+if __name__ == "__main__":
+    unittest.main()
