@@ -44,15 +44,19 @@ std::vector<std::string> arguments_for_rank(const BenchCommand& command, const s
   return arguments;
 }
 
-/// The figures that rank 0 has written; the first line is the backend's name.
+/// The figures that rank 0 has written; the first line is the backend and the worst link.
 struct Rows {
   std::string backend;
+  Link link = Link::shared;
   std::vector<BenchFigure> figures;
 };
 Rows read_rows(const std::string& path) {
   Rows rows;
   std::ifstream file(path);
-  std::getline(file, rows.backend);
+  std::string link;
+  if (file >> rows.backend >> link) rows.link = parse_link(link);
+  std::string first;
+  std::getline(file, first);
   for (std::string line; std::getline(file, line) && !file.eof();)
     rows.figures.push_back(figure_from_line(line, "a rank's line"));
   return rows;
@@ -100,7 +104,7 @@ class BenchJob {
   }
 
   /// `done`: how many figures there were before.
-  BenchJobEnd run(ProgressBar& progress, std::size_t done, BenchMachine& machine) {
+  BenchJobEnd run(ProgressBar& progress, std::size_t done, BenchMachine& machine, GpuUse& use) {
     BenchJobEnd end;
     for (std::size_t heat = 0; heat < heats_.size() && !end.was_interrupted;) {
       const TemporaryFile rows("iridium-bench");
@@ -115,7 +119,7 @@ class BenchJob {
       end.was_interrupted = launcher.was_interrupted();
       if (status != 0) end.status = status;
       const Rows found = read_rows(rows.path());
-      if (!found.backend.empty()) describe_device(machine, found.backend);
+      describe_device(machine, found.backend, ranks_, found.link, use);
       heat = take(found.figures, heat);
       if (heat == heats_.size() || end.was_interrupted) continue;
       // Before the first one no rank has got as far as a context: others would not either.
@@ -188,12 +192,13 @@ BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, const std::vector<i
   for (const BenchTask& task : tasks) total += count_figures(task) * ranks.size();
   ProgressBar progress("figures", total);
   std::size_t done = 0;
+  GpuUse use;
   BenchJobEnd all;
   for (const int count : ranks)
     for (const BenchTask& task : tasks) {
       if (all.was_interrupted || all.never_began) break;
       BenchJob job(task.command, task.heats, count, signals);
-      const BenchJobEnd end = job.run(progress, done, run.machine);
+      const BenchJobEnd end = job.run(progress, done, run.machine, use);
       if (end.status != 0) all.status = end.status;
       all.was_interrupted = end.was_interrupted;
       all.never_began = end.never_began && run.figures.empty();

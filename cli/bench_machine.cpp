@@ -54,12 +54,24 @@ BenchMachine this_machine() {
   return machine;
 }
 
-void describe_device(BenchMachine& machine, const std::string& backend) {
+GpuUse use_of_gpus(int ranks, int visible, Link link) {
+  // Over the link of one GPU all ranks are on one, however many there are.
+  return {link == Link::shared ? 1 : std::min(ranks, visible), link};
+}
+
+std::string machine_name(const std::string& device, const GpuUse& use) {
+  return fmt::format("{}x{}-{}", folder_name(device), use.gpus, name(use.link));
+}
+
+void describe_device(BenchMachine& machine, const std::string& backend, int ranks, Link link,
+                     GpuUse& use) {
   if (backend != "cuda") return;
   for (const BackendInfo& info : describe_backends()) {
     if (info.kind != BackendKind::cuda || info.devices.empty()) continue;
     machine.device = info.devices[0].name;
-    machine.name = folder_name(machine.device);
+    const GpuUse now = use_of_gpus(ranks, static_cast<int>(info.devices.size()), link);
+    use = {std::max(use.gpus, now.gpus), std::max(use.link, now.link)};
+    machine.name = machine_name(machine.device, use);
     machine.driver = driver_version();
   }
 }

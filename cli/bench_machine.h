@@ -7,13 +7,26 @@
 
 #include "cli/bench_results.h"
 #include "iridium/info.h"
+#include "iridium/types.h"
 
 namespace iridium::cli {
 
 /// The machine without its GPU.
 BenchMachine this_machine();
-/// Adds the GPU where `backend` is "cuda", after which the machine is then named.
-void describe_device(BenchMachine& machine, const std::string& backend);
+
+/// How ranks used the GPUs.
+struct GpuUse {
+  int gpus = 0;              ///< the most; 0: none
+  Link link = Link::shared;  ///< the worst one between two ranks
+};
+/// What `ranks` ranks use of `visible` GPUs when `link` is the worst one between two of them.
+GpuUse use_of_gpus(int ranks, int visible, Link link);
+/// A word for folders: "h200x8-nvlink".
+std::string machine_name(const std::string& device, const GpuUse& use);
+/// Adds the GPU, after which the machine is then named, where `backend` is "cuda". `use` is what
+/// the jobs before have used; this one's `ranks` and worst link are added to it.
+void describe_device(BenchMachine& machine, const std::string& backend, int ranks, Link link,
+                     GpuUse& use);
 
 /// The backend that ranks use: of this name, or the best one present where it is empty or "auto".
 /// Nothing where there is none.

@@ -290,7 +290,7 @@ int bench_as_rank(const BenchCommand& command) {
   std::ofstream rows;
   if (context.rank() == 0) {
     rows.open(command.rows);
-    rows << name(context.backend()) << '\n' << std::flush;
+    rows << name(context.backend()) << ' ' << name(context.world().link()) << '\n' << std::flush;
   }
   for (std::size_t i = command.first_heat; i < heats.size(); ++i) {
     const std::vector<BenchFigure> figures = run_heat(context, stream, heats[i], i, command);

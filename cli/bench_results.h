@@ -47,7 +47,7 @@ struct BenchFigure {
 
 /// Where figures were taken.
 struct BenchMachine {
-  std::string name;    ///< a word for folders and tables: "h200", "cpu-2-cores"
+  std::string name;    ///< a word for folders and tables: "h200x8-nvlink", "cpu-2-cores"
   std::string cpu;     ///< model
   int cores = 0;       ///< of the CPU
   std::string device;  ///< model of the GPU, where one was used

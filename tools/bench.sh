@@ -2,8 +2,9 @@
 # Measures this machine beside its peers and regenerates docs/performance.md: bench.sh [--no-blocks] [options of iridium bench]
 #
 # Figures go to bench/results/MACHINE/bench.json and, on a GPU and without --no-blocks, those of several block counts to
-# bench_blocks.json beside it. Peers are what is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in
-# IRIDIUM_BUILD (default build), and PYTHON (default python3).
+# bench_blocks.json beside it; MACHINE says which GPUs, how many of them and the link, as in h200x8-nvlink. Peers are what
+# is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in IRIDIUM_BUILD (default build), and
+# PYTHON (default python3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${IRIDIUM_BUILD:-build}

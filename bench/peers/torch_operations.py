@@ -15,7 +15,7 @@ CHECKS = 10
 COUNT = 1024
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 ALGORITHMS = ("one_shot", "two_shot")
-# Its blocks wait for those of all ranks, which so many ranks on one GPU have no room for at once.
+# Its blocks wait for those of all ranks, for which there is no room at once when so many share a GPU.
 HANGING_RANKS, HANGING_BYTES = 8, 1 << 20
 TRY_HANGING = "IRIDIUM_TORCH_TRY_HANGING"
 
@@ -61,8 +61,18 @@ class TorchGroup:
         return values
 
 
-def reason_to_skip(heat, algorithm, ranks, most_bytes):
-    """Why an all-reduce is not measured, or nothing."""
+def device_of(rank, gpus):
+    """Where Iridium puts the rank, too."""
+    return rank % gpus
+
+
+def sharing(ranks, gpus):
+    """How many ranks there are on the fullest GPU."""
+    return math.ceil(ranks / max(gpus, 1))
+
+
+def reason_to_skip(heat, algorithm, ranks, on_gpu, most_bytes):
+    """Why an all-reduce is not measured with so many ranks, `on_gpu` of them on one GPU, or nothing."""
     dtype, op = heat.get("dtype", ""), heat.get("op", "")
     if dtype not in DTYPES:
         return f"torch's symmetric memory reduces no {dtype}"
@@ -70,9 +80,9 @@ def reason_to_skip(heat, algorithm, ranks, most_bytes):
         return f"torch's symmetric memory has no reduction by {op}"
     if heat["bytes"] > most_bytes:
         return f"{heat['bytes']} bytes on each of {ranks} ranks are over the limit of {most_bytes} for this GPU"
-    hangs = algorithm == "two_shot" and ranks >= HANGING_RANKS and heat["bytes"] > HANGING_BYTES
+    hangs = algorithm == "two_shot" and on_gpu >= HANGING_RANKS and heat["bytes"] > HANGING_BYTES
     if hangs and os.environ.get(TRY_HANGING) != "1":
-        return f"hangs with {ranks} ranks on one GPU above {HANGING_BYTES} bytes; {TRY_HANGING}=1 tries it"
+        return f"hangs with {on_gpu} ranks on one GPU above {HANGING_BYTES} bytes; {TRY_HANGING}=1 tries it"
     return ""
 
 
@@ -84,8 +94,11 @@ class TorchLibrary:
         import torch.distributed._symmetric_memory as symmetric_memory
 
         self.group, self.torch, self.symmetric_memory = group, torch, symmetric_memory
+        gpus = torch.cuda.device_count()
+        self.device, self.on_gpu = device_of(group.rank, gpus), sharing(group.ranks, gpus)
         # An all-reduce needs its input and a result, and its check some thirty times as much.
-        self.most_bytes = torch.cuda.get_device_properties(0).total_memory // (64 * group.ranks)
+        memory = torch.cuda.get_device_properties(self.device).total_memory
+        self.most_bytes = group.from_first(memory // (64 * self.on_gpu))
         sizes = [heat["bytes"] for heat in heats if heat["operation"] == "all_reduce"]
         room = max((size for size in sizes if size <= self.most_bytes), default=0)
         self.buffer, self.handle = self.symmetric(room, torch.uint8) if room else (None, None)
@@ -95,7 +108,7 @@ class TorchLibrary:
 
     def symmetric(self, count, dtype):
         """Collective: an array that every rank has, and what leads to the others'."""
-        tensor = self.symmetric_memory.empty(count, dtype=dtype, device=self.torch.device("cuda", 0))
+        tensor = self.symmetric_memory.empty(count, dtype=dtype, device=self.torch.device("cuda", self.device))
         return tensor, self.symmetric_memory.rendezvous(tensor, self.torch.distributed.group.WORLD)
 
     def entries(self, heat):
@@ -106,7 +119,7 @@ class TorchLibrary:
         return [self.all_reduce(heat, algorithm) for algorithm in ALGORITHMS]
 
     def all_reduce(self, heat, algorithm):
-        reason = reason_to_skip(heat, algorithm, self.group.ranks, self.most_bytes)
+        reason = reason_to_skip(heat, algorithm, self.group.ranks, self.on_gpu, self.most_bytes)
         return Entry(algorithm, reason, lambda: TorchAllReduce(self, heat, algorithm))
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures torch's symmetric memory in the heats of `iridium bench` (docs/benchmarks.md, Peers).
 
-All ranks are processes on GPU 0, for which an MPS daemon has to run.
+Ranks are processes, each on a GPU of its own where there are enough, as Iridium's are. Where they share GPUs, an MPS
+daemon has to run.
 """
 
 import argparse
@@ -194,7 +195,7 @@ def take_turns(library, heats, options, patience_s=PATIENCE_S):
 def run_rank(rank, port, options):
     import torch
 
-    torch.cuda.set_device(0)
+    torch.cuda.set_device(torch_operations.device_of(rank, torch.cuda.device_count()))
     heats = json.loads(options.plan.read_text())
     group = torch_operations.TorchGroup(rank, options.ranks, port, PATIENCE_S + 20)
     library = torch_operations.TorchLibrary(group, heats)
@@ -230,6 +231,7 @@ def parse_arguments(words):
     parser.add_argument("--sample-time", type=above_zero(float), required=True, metavar="MS")
     parser.add_argument("--turns", type=pathlib.Path, required=True)
     parser.add_argument("--rows", type=pathlib.Path, required=True)
+    parser.add_argument("--ask-mps", action="store_true", help="only tell, by status 0, that ranks share GPUs")
     return parser.parse_args(words)
 
 
@@ -244,6 +246,8 @@ def main():
         import torch.multiprocessing
     except ImportError as error:
         sys.exit(f"torch_peer: {error}")
+    if options.ask_mps:
+        sys.exit(0 if torch_operations.sharing(options.ranks, torch.cuda.device_count()) > 1 else 1)
     torch.multiprocessing.spawn(run_rank, args=(free_port(), options), nprocs=options.ranks)
 
 

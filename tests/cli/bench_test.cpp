@@ -170,6 +170,18 @@ TEST(BenchMachines, AreSharedByTheirRanks) {
   EXPECT_LE(memory_for_rank("", 1), memory_for_rank("no such backend", 1));
 }
 
+TEST(BenchMachines, AreNamedByTheGpusThatWereUsedAndTheirLink) {
+  const auto name_of = [](int ranks, int visible, Link link) {
+    return machine_name("NVIDIA H200", use_of_gpus(ranks, visible, link));
+  };
+  EXPECT_EQ(name_of(8, 1, Link::shared), "h200x1-shared");
+  EXPECT_EQ(name_of(8, 8, Link::nvlink), "h200x8-nvlink");
+  EXPECT_EQ(name_of(4, 8, Link::pcie), "h200x4-pcie");
+  EXPECT_EQ(name_of(8, 2, Link::pcie_atomics), "h200x2-pcie_atomics");
+  EXPECT_EQ(name_of(4, 8, Link::shared), "h200x1-shared") << "all have named the same one";
+  EXPECT_EQ(name_of(2, 1, Link::nvlink), "h200x1-nvlink") << "as IRIDIUM_LINK makes it seem";
+}
+
 TEST(BenchCommandLine, SkipsSizesThatDoNotFitTheHeap) {
   ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "128M", 1), 0);
   const CommandResult result = run_command(quick(

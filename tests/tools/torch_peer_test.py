@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import subprocess
 import threading
 import types
 import unittest
@@ -13,6 +14,7 @@ import unittest.mock
 
 import torch_operations
 import torch_peer
+from project_files import ROOT
 from torch_operations import Entry
 from trees import TreeTest
 
@@ -262,10 +264,53 @@ class TorchPeer(TreeTest):
         self.assertEqual(self.run_all([(0, "get", 8)])[0], {"before": 1})
 
 
+class Places(unittest.TestCase):
+    def test_a_gpu_for_each_rank_where_there_are_enough(self):
+        self.assertEqual([torch_operations.device_of(rank, 8) for rank in range(8)], list(range(8)))
+        self.assertEqual([torch_operations.device_of(rank, 2) for rank in range(4)], [0, 1, 0, 1])
+        self.assertEqual([torch_operations.device_of(rank, 1) for rank in range(4)], [0] * 4)
+
+    def test_how_many_share_one(self):
+        shared = {(8, 1): 8, (8, 8): 1, (2, 8): 1, (8, 3): 3, (1, 1): 1}
+        self.assertEqual({case: torch_operations.sharing(*case) for case in shared}, shared)
+
+
+class Starter(TreeTest):
+    """bench/peers/torch, with a Python and a daemon that only say how they were called."""
+
+    def calls(self, shares, **variables):
+        say = 'echo "${0##*/} $* in ${CUDA_VISIBLE_DEVICES:-all}" >> "$FAKE_LOG"\n'
+        self.plant(
+            {
+                "bin/nvidia-cuda-mps-control": f"#!/bin/bash\n{say}",
+                "bin/python": f'#!/bin/bash\n[[ "$*" != *--ask-mps ]] || exit {0 if shares else 1}\n{say}',
+                "calls": "",
+            }
+        )
+        for name in ("nvidia-cuda-mps-control", "python"):
+            (self.root / "bin" / name).chmod(0o755)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
+        environment |= {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}", "FAKE_LOG": str(self.root / "calls")}
+        environment |= {"PYTHON": str(self.root / "bin/python")} | variables
+        subprocess.run([ROOT / "bench/peers/torch", "--ranks", "4"], env=environment, check=True)
+        return (self.root / "calls").read_text().splitlines()
+
+    def test_ranks_that_share_gpus_have_a_daemon(self):
+        peer, daemon = "python bench/peers/torch_peer.py --ranks 4 in", "nvidia-cuda-mps-control"
+        self.assertEqual(self.calls(True), [f"{daemon} -d in all", f"{peer} all", f"{daemon}  in all"])
+        by_number = self.calls(True, CUDA_VISIBLE_DEVICES="2,3")
+        self.assertEqual(by_number[:2], [f"{daemon} -d in all", f"{peer} 2,3"])
+        self.assertEqual(self.calls(True, CUDA_VISIBLE_DEVICES="GPU-7")[0], f"{daemon} -d in GPU-7")
+
+    def test_others_have_none(self):
+        self.assertEqual(len(self.calls(False)), 1)
+        self.assertEqual(len(self.calls(True, CUDA_MPS_PIPE_DIRECTORY="/somewhere")), 1)
+
+
 class Skipped(unittest.TestCase):
-    def reason(self, algorithm="two_shot", ranks=8, **more):
+    def reason(self, algorithm="two_shot", on_gpu=8, **more):
         heat = {"operation": "all_reduce", "bytes": 4096, "dtype": "bf16", "op": "sum"} | more
-        return torch_operations.reason_to_skip(heat, algorithm, ranks, 1 << 30)
+        return torch_operations.reason_to_skip(heat, algorithm, 8, on_gpu, 1 << 30)
 
     def test_types_and_reductions(self):
         for dtype in ("bf16", "fp16", "fp32"):
@@ -280,7 +325,8 @@ class Skipped(unittest.TestCase):
     def test_what_hangs(self):
         large = (1 << 20) + 4
         self.assertEqual(self.reason(bytes=1 << 20), "")
-        self.assertEqual(self.reason(bytes=large, ranks=4), "")
+        self.assertEqual(self.reason(bytes=large, on_gpu=4), "")
+        self.assertEqual(self.reason(bytes=large, on_gpu=1), "")
         self.assertEqual(self.reason("one_shot", bytes=large), "")
         self.assertIn("hangs with 8 ranks on one GPU", self.reason(bytes=large))
         with unittest.mock.patch.dict(os.environ, {"IRIDIUM_TORCH_TRY_HANGING": "1"}):
