@@ -62,7 +62,8 @@ struct ContextOptions {
 /// Construction is collective over the job. Each of its waits ends within the construction timeout
 /// and names the ranks that were missing and the step they were missing at. What fails on one rank,
 /// all throw. Destruction is local and never blocks: peers that still need this rank get
-/// `peer_left`. Thread safety: everything may be called from any thread; collective calls are
+/// `peer_left`. Work it has queued still runs; when the process ends before that is done, peers get
+/// `peer_lost`. Thread safety: everything may be called from any thread; collective calls are
 /// serialised and must come in the same order on every rank.
 class Context {
  public:

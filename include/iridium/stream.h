@@ -78,7 +78,8 @@ class StreamRef {
   friend class SymmetricArray;
 };
 
-/// A stream of one's own. Destruction never blocks: work still queued runs to its end on its own.
+/// A stream of one's own. Destruction never blocks: work still queued runs to its end on its own,
+/// as long as the process lives.
 class Stream : public StreamRef {
  public:
   Stream(Stream&&) noexcept;

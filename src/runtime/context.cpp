@@ -24,7 +24,7 @@ class ContextState {
     });
   }
 
-  ~ContextState() { core->mailbox().shut_down(); }
+  ~ContextState() { core->leave(); }
   ContextState(const ContextState&) = delete;
   ContextState& operator=(const ContextState&) = delete;
 

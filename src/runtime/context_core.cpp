@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "iridium/tuning.h"
 #include "iridium/version.h"
+#include "runtime/departure.h"
 #include "runtime/find_job.h"
 #include "runtime/rendezvous.h"
 #include "runtime/unix_control_plane.h"
@@ -213,6 +215,20 @@ void ContextCore::refuse_capture(const std::string& call) const {
     throw Error(Errc::capture_unsupported, call +
                                                " cannot be part of a capture, and a stream of this "
                                                "context is capturing; the capture goes on");
+}
+
+void ContextCore::leave() noexcept {
+  if (size_ == 1 || !process_.is_here()) return mailbox_->shut_down();
+  QueuedWork queued = {streams_, std::nullopt};
+  try {
+    if (queued.is_done()) return mailbox_->shut_down();
+  } catch (const std::exception& error) {
+    // Where streams cannot be marked, nothing runs any more either.
+    log(LogLevel::debug, rank_, "the end of the queued work is unknown: {}", error.what());
+    return mailbox_->shut_down();
+  }
+  if (auto departure = mailbox_->leave())
+    say_goodbye_after(std::move(departure), std::move(queued));
 }
 
 std::shared_ptr<detail::Allocation> ContextCore::allocate(std::size_t bytes, std::size_t alignment,

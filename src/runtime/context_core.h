@@ -86,6 +86,9 @@ class ContextCore {
                                      int patience = 1);
   /// Throws `capture_unsupported` when a stream of this context is capturing.
   void refuse_capture(const std::string& call) const;
+  /// Says goodbye to the other ranks: now, or when the work that this rank has queued is done.
+  /// Never blocks; afterwards collective calls throw.
+  void leave() noexcept;
   /// Channel ids are drawn at collective calls, so they agree.
   std::uint32_t next_channel_id() { return ++last_channel_id_; }
 

@@ -24,7 +24,8 @@ enum class MessageType : std::uint8_t {
   link,       ///< leader → rank: your connection to another rank, as a descriptor
   call,       ///< rank → rank: my part of a host call on a channel
   fault,      ///< rank → rank: this channel failed, for this reason
-  goodbye,    ///< rank → rank: I destroyed my context
+  leaving,    ///< rank → rank: I destroyed my context, and work that I queued still runs
+  goodbye,    ///< rank → rank: I destroyed my context, and nothing that I queued still runs
 };
 
 struct Message {

@@ -34,6 +34,9 @@ class ControlPlane {
   virtual bool send(int to, const Message& message, const Deadline& deadline) = 0;
   /// Ends the sends that other threads have under way, so that nobody has to wait for them.
   virtual void interrupt_sends() {}
+  /// Stops the control thread: the listener is not called any more, and what peers send is lost.
+  /// This rank can still send.
+  virtual void stop() = 0;
 };
 
 }  // namespace iridium

@@ -301,8 +301,9 @@ void Mailbox::fail(const Channel& channel, const Fault& fault) {
 void Mailbox::on_message(int from, Message message) {
   std::unique_lock lock(mutex_);
   Peer& peer = peers_[static_cast<std::size_t>(from)];
-  if (message.type == MessageType::goodbye) {
+  if (message.type == MessageType::goodbye || message.type == MessageType::leaving) {
     peer.presence = Presence::left;
+    peer.has_work = message.type == MessageType::leaving;
     tell_watchers(from, [&](ChannelWatcher& watcher) { watcher.on_left(from); });
     changed_.notify_all();
     return;
@@ -330,8 +331,9 @@ void Mailbox::on_gone(int rank, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (peer.presence == Presence::here) {
-      peer = {Presence::lost, reason};
+    if (peer.presence == Presence::here || peer.has_work) {
+      peer = {Presence::lost,
+              peer.has_work ? "its process ended before the work that it had queued" : reason};
       tell_watchers(rank, [](ChannelWatcher& watcher) { watcher.on_fault(); });
     }
   }
@@ -349,6 +351,16 @@ void Mailbox::on_failure(const Error& error) {
 }
 
 void Mailbox::shut_down() noexcept {
+  if (const auto departure = stop()) departure->tell(MessageType::goodbye);
+}
+
+std::unique_ptr<Departure> Mailbox::leave() noexcept {
+  auto departure = stop();
+  if (departure) departure->tell(MessageType::leaving);
+  return departure;
+}
+
+std::unique_ptr<Departure> Mailbox::stop() noexcept {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -359,18 +371,9 @@ void Mailbox::shut_down() noexcept {
     if (plane_) plane_->interrupt_sends();
   }
   const std::lock_guard lock(plane_mutex_);
-  if (!plane_) return;
-  Message goodbye;
-  goodbye.type = MessageType::goodbye;
-  for (int peer = 0; peer < static_cast<int>(peers_.size()); ++peer) {
-    if (peer == rank_) continue;
-    try {
-      plane_->send(peer, goodbye, Deadline(std::chrono::milliseconds(0)));
-    } catch (const std::exception& error) {
-      log(LogLevel::debug, rank_, "no goodbye to rank {}: {}", peer, error.what());
-    }
-  }
-  plane_.reset();
+  if (!plane_) return nullptr;
+  plane_->stop();
+  return std::make_unique<Departure>(rank_, static_cast<int>(peers_.size()), std::move(plane_));
 }
 
 }  // namespace iridium

@@ -16,6 +16,7 @@
 #include "base/host_wait.h"
 #include "runtime/control_message.h"
 #include "runtime/control_plane.h"
+#include "runtime/departure.h"
 #include "runtime/fork_guard.h"
 
 namespace iridium {
@@ -79,12 +80,16 @@ class Mailbox final : private ControlListener {
   /// Says goodbye to all peers and stops. Later exchanges throw `invalid_argument`. Never
   /// blocks.
   void shut_down() noexcept;
+  /// The same for a rank that leaves work on its streams: the goodbye is the caller's to say. Peers
+  /// take a rank whose links close before that for lost. Null when there is nobody to say it to.
+  std::unique_ptr<Departure> leave() noexcept;
 
  private:
   enum class Presence { here, left, lost };
   struct Peer {
     Presence presence = Presence::here;
     std::string reason;
+    bool has_work = false;  ///< it has left, and work that it queued still runs
   };
   /// One member's part of a call.
   struct Part {
@@ -114,6 +119,8 @@ class Mailbox final : private ControlListener {
   template <class Tell>
   void tell_watchers(int member, Tell tell);
 
+  /// Stops, and hands out the links of the first call.
+  std::unique_ptr<Departure> stop() noexcept;
   void send_to_members(const Channel& channel, const Message& message, const Deadline& deadline);
   std::vector<Part> collect(const Channel& channel, const std::string& call, HostWait& wait);
   /// Returns when the call has ended, one way or the other, or at the deadline. `absent` are the

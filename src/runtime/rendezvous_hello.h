@@ -9,7 +9,7 @@
 namespace iridium {
 
 /// Raised when the control messages change.
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;
 
 struct Hello {
   std::uint32_t protocol = protocol_version;

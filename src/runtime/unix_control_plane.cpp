@@ -47,17 +47,7 @@ class UnixControlPlane final : public ControlPlane {
     fork_guard_.emplace(std::move(descriptors));
   }
 
-  ~UnixControlPlane() override {
-    if (!thread_) return;
-    if (fork_guard_->in_child()) {
-      // The thread does not exist here: it can be neither joined nor detached.
-      [[maybe_unused]] const std::thread* not_here = thread_.release();
-      return;
-    }
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
-    thread_->join();
-  }
+  ~UnixControlPlane() override { end_thread(); }
 
   void start(ControlListener& listener) override {
     listener_ = &listener;
@@ -87,6 +77,14 @@ class UnixControlPlane final : public ControlPlane {
     }
   }
 
+  void stop() override {
+    end_thread();
+    if (fork_guard_->in_child()) return;
+    // Else whoever sends to this rank would wait for it once the link is full.
+    for (const Link& link : links_)
+      if (link.connection) ::shutdown(link.connection.get(), SHUT_RD);
+  }
+
  private:
   static constexpr std::uint32_t stop_event = ~std::uint32_t{0};
 
@@ -96,6 +94,19 @@ class UnixControlPlane final : public ControlPlane {
     event.data.u32 = tag;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor.get(), &event) != 0)
       throw system_error("epoll_ctl");
+  }
+
+  void end_thread() {
+    if (!thread_) return;
+    if (fork_guard_->in_child()) {
+      // The thread does not exist here: it can be neither joined nor detached.
+      [[maybe_unused]] const std::thread* not_here = thread_.release();
+      return;
+    }
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+    thread_->join();
+    thread_.reset();
   }
 
   void run() {

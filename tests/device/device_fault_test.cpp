@@ -198,6 +198,34 @@ TEST_P(DeviceFaultTest, ARankThatHasLeftIsNamed) {
   expect_all_ok(run_ranks(GetParam().kind, "leaves_before_a_barrier", 3));
 }
 
+IR_SCENARIO(ends_with_work_queued) {
+  Context context(job, {.timeout = std::chrono::seconds(60)});
+  Team team = context.make_team(context.world().ranks());
+  Team survivors = context.make_team({0, 2});
+  auto flags = context.allocate<std::uint32_t>(1);
+  Stream stream = context.make_stream();
+  context.barrier();
+  if (job.rank == 1) {
+    wait(stream, team, flags.data(), 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return;
+  }
+  const Error error = require_error(Errc::peer_lost, {1}, [&] {
+    device_barrier(stream, team);
+    stream.synchronize();
+    team.check();
+  });
+  require_names(error, {"lost rank 1", "ended before the work that it had queued"});
+  require_works(context, survivors);
+}
+TEST(DeviceFaults, ARankThatEndsWithWorkQueuedIsLostAtOnce) {
+  const auto results = run_ranks(RankKind::processes, "ends_with_work_queued", 3);
+  expect_all_ok(results);
+  // The others' waits ended by the news of its end: their timeout is a minute away.
+  for (const std::size_t rank : {0u, 2u})
+    EXPECT_LT(results[rank].ended - results[1].ended, std::chrono::seconds(10));
+}
+
 IR_SCENARIO(leaves_with_work_queued) {
   auto context = std::make_unique<Context>(job, ContextOptions{.timeout = 5 * timeout});
   prepare_kernels(*context);

@@ -40,6 +40,7 @@ class Wires {
       listener->on_message(rank_, std::move(reader.next().value()));
       return true;
     }
+    void stop() override { wires_->listeners_[static_cast<std::size_t>(rank_)] = nullptr; }
 
    private:
     std::shared_ptr<Wires> wires_;

@@ -169,7 +169,7 @@ TEST(ControlMessages, RefuseAnotherMagic) {
 }
 
 TEST(ControlMessages, RefuseUnknownTypes) {
-  for (const int type : {0, 9, 10, 255}) {
+  for (const int type : {0, static_cast<int>(MessageType::goodbye) + 1, 11, 255}) {
     const Error error = expect_refused(spoiled_at(type_at, type));
     EXPECT_NE(std::string(error.what()).find(std::to_string(type)), std::string::npos);
   }

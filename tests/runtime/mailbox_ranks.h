@@ -81,8 +81,7 @@ class MailboxNetwork {
     Plane(std::shared_ptr<MailboxNetwork> network, int rank)
         : network_(std::move(network)), rank_(rank) {}
     ~Plane() override {
-      network_->stop(rank_);
-      if (thread_.joinable()) thread_.join();
+      stop();
       network_->kill(rank_, "its connection closed");
     }
     Plane(const Plane&) = delete;
@@ -93,6 +92,10 @@ class MailboxNetwork {
     }
     bool send(int to, const Message& message, const Deadline&) override {
       return network_->deliver(rank_, to, message);
+    }
+    void stop() override {
+      network_->stop(rank_);
+      if (thread_.joinable()) thread_.join();
     }
 
    private:

@@ -331,6 +331,36 @@ TEST(MailboxPeers, ThatLeaveEndAWait) {
   });
 }
 
+TEST(MailboxPeers, ThatEndWithWorkQueuedAreLost) {
+  Ranks ranks(2);
+  auto departure = ranks.mailbox(1).leave();
+  ranks.drain_all();
+  EXPECT_FALSE(ranks.mailbox(0).fault_of(*ranks.world[0])) << "its work may still be done";
+  expect_error(Errc::peer_left, [&] { ranks.exchange(0, "barrier", ""); });
+  const auto other = ranks.make_channel(1, "team other", {0, 1});
+  ranks.mailbox(0).open(1);
+  ranks.mailboxes[1].reset();
+  ranks.drain_all();
+  EXPECT_FALSE(ranks.mailbox(0).fault_of(*other[0])) << "the links are the departure's";
+  departure.reset();
+  ranks.drain_all();
+  const auto fault = ranks.mailbox(0).fault_of(*other[0]);
+  ASSERT_TRUE(fault);
+  expect_message(fault->error(), {"lost rank 1", "ended before the work that it had queued"});
+}
+
+TEST(MailboxPeers, ThatSayGoodbyeWhenTheirWorkIsDoneHaveLeft) {
+  Ranks ranks(2);
+  {
+    const auto departure = ranks.mailbox(1).leave();
+    departure->tell(MessageType::goodbye);
+  }
+  EXPECT_EQ(ranks.mailbox(1).leave(), nullptr) << "it has left already";
+  ranks.drain_all();
+  EXPECT_FALSE(ranks.mailbox(0).fault_of(*ranks.world[0]));
+  expect_error(Errc::peer_left, [&] { ranks.exchange(0, "barrier", ""); });
+}
+
 TEST(MailboxPeers, ThatLeaveAfterTheirPartHaveTakenPart) {
   Ranks ranks(2);
   Message goodbye;
