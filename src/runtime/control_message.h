@@ -19,6 +19,7 @@ namespace iridium {
 enum class MessageType : std::uint8_t {
   hello = 1,  ///< rank → leader: who I am
   waiting,    ///< leader → rank: you are in; these ranks are still missing
+              ///< rank → leader: who is missing?
   refused,    ///< leader → rank: the rendezvous failed, for this reason
   welcome,    ///< leader → rank: everyone is here; the context's id
   link,       ///< leader → rank: your connection to another rank, as a descriptor

@@ -308,6 +308,8 @@ void Mailbox::on_message(int from, Message message) {
     changed_.notify_all();
     return;
   }
+  // A question that the end of the rendezvous has answered.
+  if (message.type == MessageType::waiting) return;
   // A leader whose rendezvous fails late refuses ranks that are through it already.
   const bool is_fault = message.type == MessageType::fault || message.type == MessageType::refused;
   if (message.type != MessageType::call && !is_fault)

@@ -20,6 +20,10 @@
 namespace iridium {
 namespace {
 
+/// So long before its timeout a rank asks the leader who is missing: a leader that does not answer
+/// is missing itself.
+constexpr std::chrono::milliseconds longest_answer{2000};
+
 /// A rank other than 0. One attempt is one connection; a leader that goes before its first word
 /// belonged to an earlier context, and the next one is waited for.
 class Follower {
@@ -81,13 +85,18 @@ class Follower {
     if (send_message(leader, encode(hello), wait_.deadline()) != SendResult::sent) return false;
 
     heard_ = false;
+    asked_ = false;
+    const Deadline question(std::chrono::milliseconds(wait_.deadline().left_ms()) -
+                            time_to_answer());
     int links_left = job_.size - 2;
     const auto complete = [&] { return result.context_id != 0 && links_left == 0; };
     while (!complete()) {
       pollfd event = {leader.get(), POLLIN, 0};
-      if (::poll(&event, 1, wait_.next_look_ms()) == 0) {
+      const int until_question = asked_ ? wait_.next_look_ms() : question.left_ms();
+      if (::poll(&event, 1, std::min(wait_.next_look_ms(), until_question)) == 0) {
         if (wait_.notice_is_due()) tell();
         if (wait_.deadline().expired()) give_up();
+        if (!asked_ && question.expired()) ask(leader);
       }
       const ReadResult state = read_available(leader, reader);
       while (!complete()) {
@@ -110,6 +119,7 @@ class Follower {
     switch (message.type) {
       case MessageType::waiting: {
         missing_.clear();
+        answered_ = true;
         const auto count = reader.number<std::uint32_t>();
         for (std::uint32_t i = 0; i < count; ++i) missing_.push_back(reader.number<std::int32_t>());
         return false;
@@ -140,12 +150,33 @@ class Follower {
 
   void tell() { wait_.tell(fmt::format("{} at step {}", list_ranks(absent()), step_)); }
 
+  std::chrono::milliseconds time_to_answer() const {
+    return std::min(wait_.limit().timeout / 2, longest_answer);
+  }
+
+  /// What ranks were missing when the leader was last heard of is no news when time is up.
+  void ask(const FileDescriptor& leader) {
+    asked_ = true;
+    answered_ = false;
+    Message question;
+    question.type = MessageType::waiting;
+    // Where it cannot be sent there is no answer either.
+    send_message(leader, question, Deadline(std::chrono::milliseconds(0)));
+  }
+
   [[noreturn]] void give_up() const {
-    throw Error(Errc::timeout,
-                fmt::format("{} did not come within {} at step {}, as rank {} saw it{}",
-                            list_ranks(absent()), format_seconds(wait_.limit().timeout), step_,
-                            job_.rank, advice(wait_.limit())),
-                absent());
+    const std::string where = fmt::format("within {} at step {}, as rank {} saw it",
+                                          format_seconds(wait_.limit().timeout), step_, job_.rank);
+    if (!answered_ || missing_.empty())
+      throw Error(Errc::timeout,
+                  fmt::format("rank 0 did not lead the ranks together {}: nothing came from it in "
+                              "the last {}{}",
+                              where, format_seconds(time_to_answer()), advice(wait_.limit())),
+                  {0});
+    throw Error(
+        Errc::timeout,
+        fmt::format("{} did not come {}{}", list_ranks(missing_), where, advice(wait_.limit())),
+        missing_);
   }
 
   const Job& job_;
@@ -153,6 +184,8 @@ class Follower {
   HostWait wait_;
   const std::function<void(std::string_view)>& on_step_;
   bool heard_ = false;
+  bool asked_ = false;     ///< the leader, who is missing
+  bool answered_ = false;  ///< it has said so since
   std::vector<int> missing_;
   std::string_view step_ = "rendezvous";
 };

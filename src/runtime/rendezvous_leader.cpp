@@ -186,6 +186,16 @@ class Leader {
     return ranks;
   }
 
+  Message encode_missing() const {
+    Message waiting;
+    waiting.type = MessageType::waiting;
+    PayloadWriter writer;
+    writer.number(static_cast<std::uint32_t>(missing().size()));
+    for (const int rank : missing()) writer.number(static_cast<std::int32_t>(rank));
+    waiting.payload = writer.take();
+    return waiting;
+  }
+
   void wait_for_events() const {
     std::vector<pollfd> events = {{meeting_point_->listener().get(), POLLIN, 0}};
     for (const auto& member : members_)
@@ -208,7 +218,9 @@ class Leader {
                    {rank}};
     try {
       const ReadResult state = read_available(member->socket, member->reader);
-      const auto message = member->reader.next();
+      auto message = member->reader.next();
+      for (; message && message->type == MessageType::waiting; message = member->reader.next())
+        send_message(member->socket, encode_missing(), Deadline(std::chrono::milliseconds(0)));
       if (!message && state == ReadResult::open) return;
       if (message && message->type == MessageType::fault) fault = decode_fault(message->payload);
     } catch (const Error& error) {
@@ -290,12 +302,7 @@ class Leader {
       fail(*fault);
     }
     members_[static_cast<std::size_t>(hello.rank)] = std::move(connection);
-    Message waiting;
-    waiting.type = MessageType::waiting;
-    PayloadWriter writer;
-    writer.number(static_cast<std::uint32_t>(missing().size()));
-    for (const int rank : missing()) writer.number(static_cast<std::int32_t>(rank));
-    waiting.payload = writer.take();
+    const Message waiting = encode_missing();
     for (int rank = 1; rank < job_.size; ++rank)
       if (members_[static_cast<std::size_t>(rank)]) send(rank, waiting);
     log(LogLevel::debug, 0, "rank {} (process {}) is here", hello.rank,

@@ -217,6 +217,57 @@ TEST(RendezvousTest, AnotherVersionIsRefusedOnBothSides) {
   other.join();
 }
 
+/// Leads the rendezvous of three as far as to tell rank 1, the only one to come, that rank 2 is
+/// missing; says so again if `answers`.
+void lead_rank_1_nowhere(const Job& job, bool answers) {
+  const FileDescriptor listener = listen_at(rendezvous_path(job, "default"));
+  std::optional<FileDescriptor> rank_1;
+  while (!(rank_1 = accept_from(listener))) std::this_thread::yield();
+  Message waiting;
+  waiting.type = MessageType::waiting;
+  waiting.payload = PayloadWriter().number(std::uint32_t{1}).number(std::int32_t{2}).take();
+  MessageReader reader;
+  bool is_known = false;
+  while (read_available(*rank_1, reader) == ReadResult::open) {
+    while (reader.next())
+      if (answers || !std::exchange(is_known, true)) write_bytes(*rank_1, encode(waiting));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST(RendezvousTest, ALeaderThatIsStoppedIsNamed) {
+  const ScopedRuntimeDirectory directory;
+  for (const bool answers : {false, true}) {
+    const Job job = make_local_jobs(3)[1];
+    std::thread leader([&] { lead_rank_1_nowhere(job, answers); });
+    const Error error = expect_error(Errc::timeout, [&] {
+      Context context(job, {.construction_timeout = std::chrono::seconds(2)});
+    });
+    EXPECT_EQ(error.ranks(), std::vector<int>{answers ? 2 : 0}) << error.what();
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with(answers ? "timeout: rank 2 did not come within 2 s"
+                                         : "timeout: rank 0 did not lead"))
+        << error.what();
+    leader.join();
+  }
+}
+
+TEST(RendezvousTest, ALeaderWithMoreTimeIsNotTakenForStopped) {
+  const ScopedRuntimeDirectory directory;
+  const auto jobs = make_local_jobs(3);
+  std::thread leader([&] {
+    // Rank 1 tells it that its own time is up.
+    expect_error(Errc::timeout, [&] {
+      Context context(jobs[0], {.construction_timeout = std::chrono::seconds(60)});
+    });
+  });
+  const Error error = expect_error(Errc::timeout, [&] {
+    Context context(jobs[1], {.construction_timeout = std::chrono::seconds(2)});
+  });
+  EXPECT_EQ(error.ranks(), std::vector<int>{2}) << error.what();
+  leader.join();
+}
+
 TEST(RendezvousTest, AMemberThatTurnsToGarbageFailsIt) {
   const ScopedRuntimeDirectory directory;
   const auto jobs = make_local_jobs(3);

@@ -519,6 +519,14 @@ TEST(MailboxProtocol, MessagesThatHaveNoPlaceCostTheLink) {
   }
 }
 
+TEST(MailboxProtocol, AQuestionFromTheRendezvousDoesNotMatter) {
+  Ranks ranks(2);
+  Message question;
+  question.type = MessageType::waiting;
+  ranks.network->deliver(1, 0, question);
+  on_ranks({0, 1}, [&](int rank) { ranks.exchange(rank, "barrier", ""); });
+}
+
 TEST(MailboxProtocol, ContributionsThatDoNotFitLeaveTheChannelUsable) {
   Ranks ranks(2);
   expect_error(Errc::invalid_argument, [&] {
