@@ -81,7 +81,8 @@ BenchPeer::BenchPeer(const std::string& command, const BenchCommand& bench,
       name_(fs::path(command.substr(0, command.find(' '))).stem()),
       heats_(heats),
       ranks_(ranks),
-      folder_(make_folder()) {
+      folder_(make_folder()),
+      guardian_(folder_) {
   const fs::path folder = folder_;
   std::ofstream(folder / plan_file) << plan_text(heats);
   touch(folder / rows_file);
@@ -132,6 +133,7 @@ void BenchPeer::start(const std::string& command, const std::vector<std::string>
   if (failure != 0)
     throw Error(Errc::system, fmt::format("cannot start '{}': {}", command,
                                           std::generic_category().message(failure)));
+  guardian_.watch(process_);
   reaper_ = std::thread([this] {
     sigset_t all;
     sigfillset(&all);

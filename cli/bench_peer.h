@@ -11,6 +11,7 @@
 
 #include "cli/bench.h"
 #include "cli/bench_results.h"
+#include "cli/guardian.h"
 #include "cli/signal_source.h"
 
 namespace iridium::cli {
@@ -50,6 +51,7 @@ class BenchPeer {
   const std::vector<BenchHeat>& heats_;
   int ranks_;
   std::string folder_;
+  const Guardian guardian_;  ///< of the folder and the process's group
   pid_t process_ = -1;
   bool is_ready_ = false;
   std::atomic<bool> is_gone_ = false;

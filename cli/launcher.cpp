@@ -116,6 +116,7 @@ int Launcher::start_rank(int number, const JobIdentity& identity) {
       .output = output.write_end.number(),
       .error = error.write_end.number(),
       .signals = signals_,
+      .guardian = &guardian_,
   });
   if (started.failure != 0) return started.failure;
   const LinePrefixer prefixer(rank_prefix(number, options_.ranks));
@@ -294,6 +295,8 @@ void Launcher::close_job() {
 
 void Launcher::kill_and_reap_ranks() noexcept {
   signal_ranks(SIGKILL);
+  // As long as they are not reaped nobody else gets their numbers.
+  guardian_.forget();
   for (const Rank& rank : ranks_) ::waitpid(rank.process, nullptr, 0);
   ranks_.clear();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/descriptor.h"
+#include "cli/guardian.h"
 #include "cli/line_prefixer.h"
 #include "cli/mps_daemon.h"
 #include "cli/output_stream.h"
@@ -88,6 +89,7 @@ class Launcher {
   int status() const;
 
   RunOptions options_;
+  const Guardian guardian_;  // of the ranks' process groups
   SignalSource signals_;
   OutputStream output_{1};
   OutputStream error_{2};

@@ -17,13 +17,19 @@ OutputFile::OutputFile(const std::string& path) : path_(std::filesystem::weakly_
   if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_))
     throw Error(Errc::system, fmt::format("cannot write to {}: it is no file", path));
   part_ = fmt::format("{}.{:08x}.part", path_, std::random_device()());
-  file_ =
-      Descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  // Without a name, so that nothing stays of it, however this process ends.
+  const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
+  file_ = Descriptor(::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
+  has_name_ = !file_.is_open();
+  // Not every file system can do that.
+  if (has_name_)
+    file_ = Descriptor(
+        ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file_.is_open()) refuse();
 }
 
 OutputFile::~OutputFile() {
-  if (file_.is_open()) ::unlink(part_.c_str());
+  if (file_.is_open() && has_name_) ::unlink(part_.c_str());
 }
 
 void OutputFile::write(std::string_view text) const {
@@ -34,7 +40,16 @@ void OutputFile::write(std::string_view text) const {
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   if (::fsync(file_.number()) != 0) refuse();
-  if (std::rename(part_.c_str(), path_.c_str()) != 0) refuse();
+  if (!has_name_) {
+    const std::string unnamed = fmt::format("/proc/self/fd/{}", file_.number());
+    if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, part_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      refuse();
+  }
+  if (std::rename(part_.c_str(), path_.c_str()) == 0) return;
+  const int reason = errno;
+  ::unlink(part_.c_str());
+  errno = reason;
+  refuse();
 }
 
 void OutputFile::refuse() const {

@@ -24,7 +24,8 @@ class OutputFile {
   [[noreturn]] void refuse() const;
 
   std::string path_;
-  std::string part_;  ///< what is written first: nobody else's, whatever lies there
+  std::string part_;      ///< what is written first: nobody else's, whatever lies there
+  bool has_name_ = true;  ///< `part_` lies in its folder
   Descriptor file_;
 };
 

@@ -22,6 +22,7 @@ std::vector<char*> null_terminated(const std::vector<std::string>& texts) {
 
 bool prepare_child(const ProcessPlan& plan, pid_t launcher) {
   if (::setpgid(0, 0) != 0) return false;
+  if (plan.guardian != nullptr) plan.guardian->watch(::getpid());
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
   // A launcher that died before the call above sends no signal any more.
   if (::getppid() != launcher) ::_exit(128 + SIGKILL);

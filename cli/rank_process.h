@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/guardian.h"
 #include "cli/signal_source.h"
 
 namespace iridium::cli {
@@ -19,6 +20,7 @@ struct ProcessPlan {
   int output = -1;                              ///< becomes standard output
   int error = -1;                               ///< becomes standard error
   const SignalSource& signals;                  ///< restored in the process
+  const Guardian* guardian = nullptr;           ///< told of the process's group
 };
 
 /// What came of it.

@@ -3,20 +3,21 @@
 
 #include <string>
 
+#include "cli/descriptor.h"
+
 namespace iridium::cli {
 
-/// An empty file in the folder for such things, gone when this object goes.
+/// An empty file in memory. Processes that this one has started can open it while it lives; it has
+/// no name in any folder, so that nothing of it stays, however this process ends.
 class TemporaryFile {
  public:
-  /// `name` is how the file's name begins.
+  /// `name` is for people who look at this process's descriptors.
   explicit TemporaryFile(const std::string& name);
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile();
 
   const std::string& path() const { return path_; }
 
  private:
+  Descriptor file_;
   std::string path_;
 };
 

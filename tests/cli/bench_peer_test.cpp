@@ -173,6 +173,38 @@ TEST(BenchPeers, LoseTheirTurnsWhenTheyTakeTooLong) {
   fs::remove_all(folder);
 }
 
+/// Whether the folder is empty before the test's patience ends.
+bool becomes_empty(const fs::path& folder) {
+  for (int i = 0; i < 3000 && !fs::is_empty(folder); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return fs::is_empty(folder);
+}
+
+TEST(BenchPeers, LeaveNothingBehindWhenTheCommandIsKilled) {
+  const fs::path folder = fs::path(testing::TempDir()) / "bench_peers_killed";
+  const fs::path marker = fs::path(testing::TempDir()) / "bench_peers_killed_marker";
+  fs::create_directories(folder);
+  fs::remove(marker);
+  const PeerScript peer(polite("touch " + marker.string() + "; sleep 1000"));
+  ASSERT_EQ(::setenv("TMPDIR", folder.c_str(), 1), 0);
+  Lifeline lifeline;
+  {
+    Command command({"bench", "signal_all", "-n", "2", "--samples", "7", "--peer", peer.path(),
+                     "--out", (folder / "out.json").string()});
+    ::unsetenv("TMPDIR");
+    for (int i = 0; i < 3000 && !fs::exists(marker); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(fs::exists(marker)) << "the peer has its turn";
+    EXPECT_FALSE(fs::is_empty(folder));
+    command.send_signal(SIGKILL);
+    EXPECT_EQ(command.wait_without_reading(), 128 + SIGKILL);
+  }
+  EXPECT_TRUE(lifeline.is_cut());
+  EXPECT_TRUE(becomes_empty(folder));
+  fs::remove_all(folder);
+  fs::remove(marker);
+}
+
 TEST(BenchPeers, LeaveNothingBehind) {
   const fs::path folder = fs::path(testing::TempDir()) / "bench_peers_leave";
   fs::create_directories(folder);

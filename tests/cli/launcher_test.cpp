@@ -315,6 +315,16 @@ TEST(Launcher, LeavesNoRankBehindWhenKilled) {
   EXPECT_TRUE(lifeline.is_cut());
 }
 
+TEST(Launcher, LeavesNothingThatRanksHaveStartedBehindWhenKilled) {
+  Lifeline lifeline;
+  Command command(run_script(2, "sh -c 'echo ready; exec sleep 1000'; true"));
+  command.read_line();
+  command.read_line();
+  command.send_signal(SIGKILL);
+  EXPECT_EQ(command.wait_without_reading(), 128 + SIGKILL);
+  EXPECT_TRUE(lifeline.is_cut());
+}
+
 TEST(Launcher, EndsOnASignalAlthoughNobodyReadsItsOutput) {
   Command command({"run", "-n", "2", "--grace", "0.1", "yes"});
   command.read_line();

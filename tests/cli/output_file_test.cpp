@@ -47,6 +47,13 @@ TEST_F(OutputFiles, AreWrittenAsAWhole) {
   EXPECT_EQ(count_files_like(path()), 1);
 }
 
+TEST_F(OutputFiles, HaveNoNameBeforeTheyAreWritten) {
+  const OutputFile file(path());
+  EXPECT_EQ(count_files_like(path()), 0) << "a command that is killed leaves nothing";
+  file.write("ours");
+  EXPECT_EQ(count_files_like(path()), 1);
+}
+
 TEST_F(OutputFiles, ThatAreNotWrittenLeaveNothing) {
   {
     const OutputFile file(path());
