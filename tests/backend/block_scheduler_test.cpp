@@ -1,6 +1,7 @@
 #include "backend/host/block_scheduler.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -160,6 +161,31 @@ TEST(BlockScheduler, NeedsOneFiberForBlocksThatNeverPause) {
   const std::set<void*> different(stacks.begin(), stacks.end());
   EXPECT_EQ(different.size(), 1u);
   EXPECT_FALSE(different.contains(nullptr));
+}
+
+/// Waits in vain.
+struct WaitLong {
+  int rounds;
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    for (int round = 0; round < rounds; ++round) block.pause(round > 0);
+  }
+};
+
+/// How often this thread has slept.
+long sleeps() {
+  rusage usage = {};
+  EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_nvcsw;
+}
+
+TEST(BlockScheduler, SleepsWhenItsBlocksWaitForLong) {
+  for (const int blocks : {1, 3}) {
+    BlockScheduler scheduler({});
+    const long before = sleeps();
+    run(scheduler, WaitLong{6'000}, blocks);
+    // Once in every round but those of the first few milliseconds.
+    EXPECT_GT(sleeps() - before, 1'000) << blocks << " blocks";
+  }
 }
 
 TEST(BlockScheduler, ThrowsWhatTheFirstBlockThrewWhenTheOthersHaveEnded) {

@@ -21,6 +21,12 @@ constexpr std::uint64_t spin_rounds = 16;
 constexpr std::chrono::microseconds crowded_yield{1000};
 constexpr std::uint64_t least_naps = 16;
 constexpr std::uint64_t most_naps = 1024;
+/// Turns without progress after which a worker sleeps once per round: it has waited for
+/// milliseconds, and workers that only yield keep the system from other processes. So a wait takes
+/// longer by a small part of itself at most.
+constexpr std::uint64_t awake_turns = 4000;
+constexpr std::chrono::microseconds nap{20};
+constexpr std::chrono::microseconds long_nap{50};
 /// How many points a block that waits may come by between two pauses; more of them are progress.
 constexpr int points_of_a_poll = 8;
 
@@ -270,9 +276,13 @@ std::uint64_t BlockScheduler::draw(std::uint64_t limit) {
 
 void BlockScheduler::yield_core() {
   if (idle_turns_.get() < spin_rounds * contenders_.get()) return relax();
+  if (idle_turns_.get() >= awake_turns) {
+    if (idle_turns_.get() % contenders_.get() == 0) std::this_thread::sleep_for(long_nap);
+    return;
+  }
   if (naps_.get() > 0) {
     naps_.set(naps_.get() - 1);
-    return std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return std::this_thread::sleep_for(nap);
   }
   const auto before = std::chrono::steady_clock::now();
   ::sched_yield();
