@@ -27,7 +27,7 @@ Parts; without one: all of them:
   probe        capture and replay of every operation
   mps          the MPS daemon that iridium run starts (mode shared only)
   examples     the programs of the tutorials
-  commands     iridium probe and iridium tune
+  commands     iridium info --peers, probe and tune
   code         the instructions of the compiled kernels; needs cuobjdump (once, whatever the modes)
   sanitizer    compute-sanitizer's memcheck (once, whatever the modes)
 

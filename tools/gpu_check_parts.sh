@@ -161,6 +161,7 @@ part_examples() {
 part_commands() {
   local ranks
   for ranks in 2 4 8; do
+    check_ranks "peers_${ranks}_ranks" "$ranks" "$build/iridium" info --peers -n "$ranks" --backend cuda
     check_ranks "probe_${ranks}_ranks" "$ranks" "$build/iridium" probe -n "$ranks" --backend cuda
   done
   # Two jobs in a row, in a process that has asked the driver for its GPUs before.

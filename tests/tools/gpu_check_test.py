@@ -11,7 +11,11 @@ from trees import TreeTest
 SAY = 'printf "%s|%s|%s|%s|%s|%s|%s\\n" "$NAME $*" "${CUDA_VISIBLE_DEVICES:-all}" "${CUDA_MPS_PIPE_DIRECTORY:-none}" '
 SAY += '"${IRIDIUM_LINK:-none}" "${IRIDIUM_TEST_MOST_RANKS:-none}" "${IRIDIUM_TIMEOUT:-none}" "${IRIDIUM_BACKEND:-none}" >> "$FAKE_LOG"\n'
 HEAD = "#!/usr/bin/env bash\nNAME=${0##*/}\n"
-IRIDIUM = HEAD + 'if [[ $1 == info ]]; then [[ $2 != --format ]] || cat "$FAKE_INFO"; exit 0; fi\n' + SAY
+IRIDIUM = (
+    HEAD
+    + 'case "$*" in info | "info --settings") exit 0 ;; "info --format json") cat "$FAKE_INFO"; exit 0 ;; esac\n'
+    + SAY
+)
 SUITE = (
     HEAD
     + SAY
@@ -88,7 +92,8 @@ class GpuCheck(TreeTest):
         self.assertEqual((shared["gpus"], shared["most_ranks"]), ("0", "none"))
         self.assertNotIn(shared["mps"], ("none", "/nonexistent"))
         self.assertEqual([call["gpus"] for call in self.of(calls, "iridium run -n 8 ")], ["0"])
-        self.assertEqual([call["gpus"] for call in self.of(calls, "iridium probe -n 4 ")], ["0"])
+        for command in ("probe", "info --peers"):
+            self.assertEqual([call["gpus"] for call in self.of(calls, f"iridium {command} -n 4 ")], ["0"])
         self.assertIn("skipped example_4_ranks: 4 ranks, and 2 GPUs\n", said)
         self.assertEqual(len(self.of(calls, "compute-sanitizer")), 1)
         self.assertLess(said.index("== apart: cuda"), said.index("== shared: cuda"))
