@@ -58,6 +58,18 @@ bool is_link(const std::string& word) {
   return word == "*" || word == "shared" || word == "nvlink" || word == "pcie";
 }
 
+/// Throws, naming the file, for text that is no table.
+void check_file(const std::string& path, const std::string& text) {
+  try {
+    static_cast<void>(TuningTable(text));
+  } catch (const Error& error) {
+    // `Error` puts the code's name before the message, and will again.
+    const std::size_t prefix = name(error.code()).size() + std::string_view(": ").size();
+    throw Error(error.code(), fmt::format("{} ({}): {}", path, variables::tuning_table,
+                                          std::string_view(error.what()).substr(prefix)));
+  }
+}
+
 }  // namespace
 
 TuningTable::TuningTable(std::string_view text) : hash_(hash_text(text)) {
@@ -142,6 +154,7 @@ const TuningTable& tuning_table() {
     if (file.fail() || text.fail())
       throw Error(Errc::invalid_argument,
                   fmt::format("{} is '{}', which cannot be read", variables::tuning_table, *path));
+    check_file(*path, text.str());
     // What the file does not decide, the shipped table does.
     return TuningTable(fmt::format("{}\n{}", text.str(), shipped_table));
   }();
