@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "base/log.h"
@@ -239,7 +240,9 @@ std::shared_ptr<detail::Allocation> ContextCore::allocate(std::size_t bytes, std
     throw Error(Errc::invalid_argument, fmt::format("{}: the alignment is over the limit of {}",
                                                     call, backend_->granularity()));
   // Half of the timeout, so that ranks with nothing to wait for are still there afterwards.
-  HostWait own_frees(rank_, {limit.timeout / 2, limit.option, limit.variable});
+  const WaitLimit half = {limit.timeout / 2, limit.option, limit.variable};
+  // From when all ranks are here: some may have come long after this one.
+  std::optional<HostWait> own_frees;
   bool gave_up = false;
   while (true) {
     const auto parts = exchange_all(call, {heap_->report(gave_up), {}}, limit);
@@ -251,13 +254,14 @@ std::shared_ptr<detail::Allocation> ContextCore::allocate(std::size_t bytes, std
       throw Error(Errc::timeout,
                   fmt::format("{}: the work on arrays freed on {} did not end within {}, half of "
                               "the limit; {}{}",
-                              call, list_ranks(stuck), format_seconds(own_frees.limit().timeout),
+                              call, list_ranks(stuck), format_seconds(half.timeout),
                               heap_->describe_room(bytes), advice(limit)),
                   stuck);
     if (!more_frees)
       throw Error(Errc::out_of_memory, fmt::format("{}: {}", call, heap_->describe_room(bytes)));
     // Some rank has freed arrays that its streams still use. All ranks know, so all try again.
-    gave_up = !wait_for_own_frees(call, own_frees);
+    if (!own_frees) own_frees.emplace(rank_, half);
+    gave_up = !wait_for_own_frees(call, *own_frees);
   }
 }
 
