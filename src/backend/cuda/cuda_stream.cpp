@@ -424,19 +424,15 @@ std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool ow
   return known;
 }
 
-}  // namespace
-
-namespace {
-
-/// "the primary context of GPU 1".
-std::string describe_context(CUcontext context) {
+/// "another context of GPU 0", beside the primary one of GPU `own`. Asks for no other GPU's primary
+/// context: that would make it.
+std::string describe_context(CUcontext context, int own) {
   if (driver().context_push(context) != CUDA_SUCCESS) return "a context that has ended";
   CUdevice device = 0;
   const bool known = driver().context_device(&device) == CUDA_SUCCESS;
   driver().context_pop(&context);
   if (!known) return "a context of an unknown GPU";
-  return fmt::format("{} context of GPU {}",
-                     context == primary_context(device) ? "the primary" : "another", device);
+  return fmt::format("{} context of GPU {}", device == own ? "another" : "a", device);
 }
 
 }  // namespace
@@ -474,7 +470,7 @@ std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t 
     throw Error(Errc::invalid_argument,
                 fmt::format("the borrowed stream belongs to {}; this rank uses the primary context "
                             "of GPU {}",
-                            describe_context(owner), device));
+                            describe_context(owner, device), device));
   return open_stream(device, stream, false);
 }
 
