@@ -19,10 +19,11 @@ constexpr std::array table = {
     Setting{
         "ContextOptions::placement", "", variables::placement, "device",
         "Memory the segment lies in: `device`, or `host` for host memory mapped for CPU and GPU."},
-    Setting{"ContextOptions::link", "", variables::link, "what there is",
-            "The best link that ranks take for granted between each other: `nvlink`, "
-            "`pcie_atomics` or `pcie` make ranks on one device, or on CPUs, behave as if such a "
-            "link lay between them. For tests."},
+    Setting{
+        "ContextOptions::link", "", variables::link, "as detected",
+        "The best link to assume between ranks: with `nvlink`, "
+        "`pcie_atomics` or `pcie`, ranks on one device, or on CPUs, behave as if they had such a "
+        "link. For tests."},
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
