@@ -91,8 +91,8 @@ IR_DEVICE void tell_host(BlockOf<Threads> block, const Lane& lane) {
     target::store<Order::release, Scope::system>(seat, &status->failed, 1u);
     return;
   }
-  // Ended by the block that won, which waits for nobody. When this kernel has ended, the host must
-  // find the fault.
+  // Ended by the block that won, which waits for words in flight at most (`agreed_fault`). When
+  // this kernel has ended, the host must find the fault.
   wait_a_second(block, [&] {
     return target::load<Order::relaxed, Scope::system>(seat, &status->failed) != 0;
   });

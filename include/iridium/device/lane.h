@@ -79,8 +79,8 @@ struct CallRecord {
   IR_DEVICE CallValue& operator[](CallTerm term) { return terms[static_cast<std::uint32_t>(term)]; }
 };
 
-/// A lane's words in device memory. Members write each other's `abort` and `fault`; the rest is
-/// their own. Words that are polled or counted have a cache line each.
+/// A lane's words in device memory. Members write each other's `abort`, `fault_taken`, `raised` and
+/// `faults`; the rest is their own. Words that are polled or counted have a cache line each.
 struct LaneState {
   alignas(128) std::uint64_t calls;    ///< {step, blocks inside, blocks entered}: 32, 16, 16 bits
   alignas(128) std::uint64_t leavers;  ///< {sum of call ids, blocks that asked to leave}
