@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/gpu_test_base.h"
 #include "support/memory.h"
 #include "support/ranks.h"
@@ -40,6 +41,15 @@ TEST_F(CudaStreamTest, RunsInOrderBehindTheProgram) {
   stream.synchronize();
   EXPECT_TRUE(stream.idle());
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST_F(CudaStreamTest, AMarkOnAnIdleStreamIsReachedAtOnce) {
+  const auto stream = make_cuda_stream(context_->device());
+  for (int round = 0; round < 100; ++round) {
+    stream->call([] {});
+    stream->synchronize();
+    EXPECT_TRUE(stream->mark()->reached()) << "there is no work";
+  }
 }
 
 TEST_F(CudaStreamTest, CapturesCopiesFillsKernelsAndCalls) {
