@@ -6,10 +6,16 @@ if(IRIDIUM_CUDA_ARCHITECTURES STREQUAL "portable")
   set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90a-real 100 120)
 elseif(IRIDIUM_CUDA_ARCHITECTURES STREQUAL "native")
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
-    OUTPUT_VARIABLE capabilities ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    RESULT_VARIABLE status OUTPUT_VARIABLE capabilities ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT status EQUAL 0)
+    # Errors are printed there, too, with versions that look like capabilities.
+    set(capabilities "")
+  endif()
   string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${capabilities}")
   list(REMOVE_DUPLICATES capabilities)
   list(TRANSFORM capabilities REPLACE "\\." "")
+  # GPUs before A100 lack what kernels use; `iridium info` says that there is no code for them.
+  list(FILTER capabilities EXCLUDE REGEX "^[1-7][0-9]$")
   # Hopper's own instructions belong to no family.
   list(TRANSFORM capabilities REPLACE "^90$" "90a")
   if(NOT capabilities)
