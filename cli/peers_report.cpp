@@ -119,8 +119,7 @@ std::vector<std::string> peer_hints(const PeersReport& report) {
     if (!pair.wrong.empty()) {
       hints.push_back(
           fmt::format("rank {} and the memory of rank {}: {}", pair.from, pair.to, pair.wrong));
-      if (report.devices[static_cast<std::size_t>(pair.from)] !=
-          report.devices[static_cast<std::size_t>(pair.to)])
+      if (pair.link != Link::shared)
         hints.back() +=
             "; where GPUs do not get each other's bytes, an IOMMU that translates or ACS on a PCIe "
             "switch is the usual cause: see docs/several_gpus.md";

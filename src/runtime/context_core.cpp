@@ -53,6 +53,8 @@ BackendRequest backend_request(const Job& job, const ContextOptions& options) {
   request.placement =
       options.placement ? *options.placement : placement_setting(process_environment);
   request.link = options.link ? options.link : link_setting(process_environment);
+  if (options.link == Link::none)
+    throw Error(Errc::invalid_argument, "ContextOptions::link is none: ranks need one");
   request.split_blocks =
       options.split_blocks ? *options.split_blocks : split_blocks_setting(process_environment);
   request.schedule_seed =

@@ -78,7 +78,7 @@ TEST(PeerHints, NamePairsThatAreWrong) {
   EXPECT_FALSE(report.is_well());
   EXPECT_TRUE(has(peers_as_table(report), "11 of 12 pairs"));
 
-  report.devices = {0, 0, 0, 0};
+  report.pairs[3].link = Link::shared;
   EXPECT_FALSE(has(peer_hints(report)[0], "ACS")) << "one GPU has no switch inside";
 }
 

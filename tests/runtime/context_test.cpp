@@ -208,6 +208,7 @@ TEST(ContextOptionsTest, BadValuesAreRefusedBeforeAnythingHappens) {
     EXPECT_FALSE(began) << error.what();
     return std::string(error.what());
   };
+  refused(Errc::invalid_argument, {.link = Link::none});
   refused(Errc::invalid_argument, {.heap_bytes = 0});
   refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds(0)});
   refused(Errc::invalid_argument, {.timeout = std::chrono::milliseconds(-5)});

@@ -35,7 +35,9 @@ namespace iridium::test {
 namespace {
 
 IR_SCENARIO(cannot_set_up_a_team) {
-  Context context(job, {.construction_timeout = std::chrono::minutes(1)});
+  // On GPUs status words are CUDA's memory.
+  Context context(job,
+                  {.backend = BackendKind::host, .construction_timeout = std::chrono::minutes(1)});
   std::vector<Team> teams;
   no_aligned_memory = job.rank == 1;
   // Status words come in chunks: one of the next teams needs a new one.

@@ -64,8 +64,8 @@ class CudaBackend final : public Backend {
                       .uuid = choice_.gpu.uuid,
                       .reason = choice_.reason,
                       .is_explicit = choice_.is_explicit,
-                      .visible = {}};
-    for (const Gpu& gpu : visible_) place.visible.push_back(gpu.uuid);
+                      .usable = {}};
+    for (const Gpu& gpu : usable_gpus(visible_, place_.placement)) place.usable.push_back(gpu.uuid);
     return encode(place);
   }
   std::string device_name() const override { return device_name_; }

@@ -56,6 +56,8 @@ const char* advice(cudaError_t status) {
       return " (the driver is older than this build's CUDA runtime)";
     case cudaErrorSystemNotReady:
       return " (on machines with NVSwitch the fabric manager must run)";
+    case cudaErrorOperatingSystem:
+      return " (a process in a pid namespace of its own needs a /proc of that namespace)";
     case cudaErrorDevicesUnavailable:
       return " (another process may have the GPU in exclusive compute mode)";
     default:

@@ -92,6 +92,8 @@ bool runs_on(std::string_view targets, int major, int minor) {
   while (!targets.empty()) {
     const std::string_view target = targets.substr(0, targets.find(','));
     targets.remove_prefix(std::min(target.size() + 1, targets.size()));
+    // CMake's words for every architecture that the compiler knows.
+    if (target.starts_with("all")) return true;
     int number = 0;
     const auto parsed = std::from_chars(target.data(), target.data() + target.size(), number);
     const std::string_view rest =
@@ -124,6 +126,12 @@ std::string object_to_gpu(const Gpu& gpu, Placement placement) {
       attribute(gpu, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0)
     return "it cannot map host memory into its virtual memory";
   return {};
+}
+
+std::vector<Gpu> usable_gpus(const std::vector<Gpu>& gpus, Placement placement) {
+  std::vector<Gpu> usable = gpus;
+  std::erase_if(usable, [&](const Gpu& gpu) { return !object_to_gpu(gpu, placement).empty(); });
+  return usable.empty() ? gpus : usable;
 }
 
 Link gpu_link(const Gpu& gpu, const std::string& uuid, const std::vector<Gpu>& visible) {

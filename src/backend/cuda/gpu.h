@@ -29,6 +29,9 @@ std::size_t gpu_memory(const Gpu& gpu);
 /// Why Iridium does not run on `gpu`; empty when it does.
 std::string object_to_gpu(const Gpu& gpu, Placement placement);
 
+/// Those of `gpus` on which Iridium runs; all of them where it runs on none.
+std::vector<Gpu> usable_gpus(const std::vector<Gpu>& gpus, Placement placement);
+
 /// Whether code built for `targets`, CMake's CUDA_ARCHITECTURES with commas, runs on GPUs of
 /// compute capability `major`.`minor`.
 bool runs_on(std::string_view targets, int major, int minor);

@@ -45,31 +45,33 @@ void check_processes(const std::vector<GpuPlace>& places) {
 
 GpuChoice choose_gpu(const BackendRequest& request, const std::vector<Gpu>& visible) {
   const auto count = static_cast<int>(visible.size());
-  const auto at = [&](int device) { return visible[static_cast<std::size_t>(device)]; };
   if (request.device) {
     if (*request.device < 0 || *request.device >= count)
       throw Error(Errc::invalid_argument,
                   fmt::format("GPU {} does not exist: {} visible, numbered from 0 to {}",
                               *request.device, count, count - 1));
-    return {at(*request.device), "ContextOptions::device or IRIDIUM_DEVICE names it", true};
+    return {visible[static_cast<std::size_t>(*request.device)],
+            "ContextOptions::device or IRIDIUM_DEVICE names it", true};
   }
   if (const Gpu* const current = gpu_of_current_context(visible))
     return {*current, "the calling thread's current CUDA context is there"};
+  const std::vector<Gpu> usable = usable_gpus(visible, request.placement);
+  const auto take = [&](int number, const std::string& what) -> GpuChoice {
+    return {usable[static_cast<std::size_t>(number) % usable.size()],
+            fmt::format("its {}, and the number of usable GPUs {}", what, usable.size())};
+  };
   if (request.local_rank)
-    return {at(*request.local_rank % count),
-            fmt::format("its local rank is {}{}, and the number of visible GPUs {}",
-                        *request.local_rank,
-                        request.local_rank_variable.empty()
-                            ? ""
-                            : fmt::format(" ({})", request.local_rank_variable),
-                        count)};
-  return {at(request.rank % count),
-          fmt::format("its rank is {}, and the number of visible GPUs {}", request.rank, count)};
+    return take(*request.local_rank,
+                fmt::format("local rank is {}{}", *request.local_rank,
+                            request.local_rank_variable.empty()
+                                ? ""
+                                : fmt::format(" ({})", request.local_rank_variable)));
+  return take(request.rank, fmt::format("rank is {}", request.rank));
 }
 
 std::string encode(const GpuPlace& place) {
   return fmt::format("{} {} {} {}\n{}\n{}", place.process, place.device, place.uuid,
-                     place.is_explicit ? 1 : 0, place.reason, fmt::join(place.visible, " "));
+                     place.is_explicit ? 1 : 0, place.reason, fmt::join(place.usable, " "));
 }
 
 GpuPlace parse_gpu_place(const std::string& text) {
@@ -78,7 +80,7 @@ GpuPlace parse_gpu_place(const std::string& text) {
   lines >> place.process >> place.device >> place.uuid >> place.is_explicit;
   lines.ignore();
   std::getline(lines, place.reason);
-  for (std::string uuid; lines >> uuid;) place.visible.push_back(uuid);
+  for (std::string uuid; lines >> uuid;) place.usable.push_back(uuid);
   return place;
 }
 
@@ -88,7 +90,7 @@ void check_places(const std::vector<GpuPlace>& places) {
   std::set<std::string> idle;
   for (std::size_t i = 0; i < places.size(); ++i) {
     users[places[i].uuid].push_back(static_cast<int>(i));
-    idle.insert(places[i].visible.begin(), places[i].visible.end());
+    idle.insert(places[i].usable.begin(), places[i].usable.end());
   }
   for (const auto& [uuid, ranks] : users) idle.erase(uuid);
   if (idle.empty()) return;

@@ -17,8 +17,8 @@ struct GpuChoice {
 };
 
 /// The GPU asked for; else that of the calling thread's current CUDA context; else by the local
-/// rank, else by the rank, modulo the number of GPUs. Throws `invalid_argument` for one that does
-/// not exist.
+/// rank, else by the rank, modulo the number of GPUs that Iridium runs on. Throws
+/// `invalid_argument` for one that does not exist.
 GpuChoice choose_gpu(const BackendRequest& request, const std::vector<Gpu>& visible);
 
 /// What other ranks must know of a rank's place.
@@ -28,7 +28,7 @@ struct GpuPlace {
   std::string uuid;
   std::string reason;
   bool is_explicit = false;
-  std::vector<std::string> visible;  ///< uuids
+  std::vector<std::string> usable;  ///< uuids of the GPUs that it could take
 };
 
 std::string encode(const GpuPlace& place);

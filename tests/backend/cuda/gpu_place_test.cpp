@@ -16,10 +16,11 @@ TEST(GpuChoice, FollowsOptionContextLocalRankAndRankInThisOrder) {
   EXPECT_EQ(choose_gpu(request, gpus).gpu.device, 2);
   request.local_rank = 5;
   EXPECT_EQ(choose_gpu(request, gpus).gpu.device, 1);
-  EXPECT_EQ(choose_gpu(request, gpus).reason, "its local rank is 5, and the number of visible GPUs 4");
+  EXPECT_EQ(choose_gpu(request, gpus).reason,
+            "its local rank is 5, and the number of usable GPUs 4");
   request.local_rank_variable = "SLURM_LOCALID";
   EXPECT_EQ(choose_gpu(request, gpus).reason,
-            "its local rank is 5 (SLURM_LOCALID), and the number of visible GPUs 4");
+            "its local rank is 5 (SLURM_LOCALID), and the number of usable GPUs 4");
   machine.make_current(3);
   EXPECT_EQ(choose_gpu(request, gpus).gpu.device, 3);
   EXPECT_FALSE(choose_gpu(request, gpus).is_explicit);
@@ -33,20 +34,34 @@ TEST(GpuChoice, FollowsOptionContextLocalRankAndRankInThisOrder) {
   }
 }
 
+TEST(GpuChoice, PassesOverGpusThatIridiumDoesNotRunOn) {
+  std::vector<FakeGpu> gpus = FakeMachine::gpus(3);
+  gpus[1] = {.name = "NVIDIA T400", .id = 1, .major = 7, .minor = 5};
+  FakeMachine machine(gpus);
+  BackendRequest request = {.rank = 1};
+  EXPECT_EQ(choose_gpu(request, visible_gpus()).gpu.device, 2);
+  EXPECT_EQ(choose_gpu(request, visible_gpus()).reason,
+            "its rank is 1, and the number of usable GPUs 2");
+  request.rank = 2;
+  EXPECT_EQ(choose_gpu(request, visible_gpus()).gpu.device, 0);
+  request.device = 1;
+  EXPECT_EQ(choose_gpu(request, visible_gpus()).gpu.device, 1) << "whoever asks for it gets it";
+}
+
 TEST(GpuPlaces, SurviveTheWay) {
   const GpuPlace place = {.process = "12-abc",
                           .device = 3,
                           .uuid = fake_uuid(7),
-                          .reason = "its rank is 3, and the number of visible GPUs 8",
+                          .reason = "its rank is 3, and the number of usable GPUs 8",
                           .is_explicit = true,
-                          .visible = {fake_uuid(6), fake_uuid(7)}};
+                          .usable = {fake_uuid(6), fake_uuid(7)}};
   const GpuPlace read = parse_gpu_place(encode(place));
   EXPECT_EQ(read.process, place.process);
   EXPECT_EQ(read.device, place.device);
   EXPECT_EQ(read.uuid, place.uuid);
   EXPECT_EQ(read.reason, place.reason);
   EXPECT_EQ(read.is_explicit, place.is_explicit);
-  EXPECT_EQ(read.visible, place.visible);
+  EXPECT_EQ(read.usable, place.usable);
 }
 
 /// Ranks on these GPUs of a machine with `count`.
@@ -58,8 +73,8 @@ std::vector<GpuPlace> places_on(const std::vector<int>& gpus, int count) {
                       .uuid = fake_uuid(gpu),
                       .reason = "of reason " + std::to_string(places.size()),
                       .is_explicit = false,
-                      .visible = {}};
-    for (int visible = 0; visible < count; ++visible) place.visible.push_back(fake_uuid(visible));
+                      .usable = {}};
+    for (int visible = 0; visible < count; ++visible) place.usable.push_back(fake_uuid(visible));
     places.push_back(place);
   }
   return places;
@@ -88,8 +103,8 @@ TEST(GpuPlaces, RanksMayShareTheGpuThatAllOfThemName) {
 
 TEST(GpuPlaces, HiddenGpusOfOthersCountAsIdleOnlyWhenNobodyHasThem) {
   std::vector<GpuPlace> places = places_on({0, 1}, 2);
-  places[0].visible = {fake_uuid(0)};
-  places[1].visible = {fake_uuid(1)};
+  places[0].usable = {fake_uuid(0)};
+  places[1].usable = {fake_uuid(1)};
   check_places(places);
 }
 
