@@ -56,9 +56,8 @@ std::string_view name(Link link) {
 Link parse_link(std::string_view text) {
   for (Link link : {Link::shared, Link::nvlink, Link::pcie_atomics, Link::pcie, Link::none})
     if (text == name(link)) return link;
-  throw Error(Errc::invalid_argument,
-              "unknown link '" + std::string(text) +
-                  "': expected shared, nvlink, pcie_atomics, pcie or none");
+  throw Error(Errc::invalid_argument, "unknown link '" + std::string(text) +
+                                          "': expected shared, nvlink, pcie_atomics, pcie or none");
 }
 
 const char* version() {
