@@ -62,21 +62,24 @@ class Finish {
 
  public:
   IR_DEVICE Finish(ReduceOp op, int members)
-      : factor_(op == ReduceOp::avg ? A(1) / static_cast<A>(members) : A(1)) {}
+      : factor_(op == ReduceOp::avg ? A(1) / static_cast<A>(members) : A(1)),
+        is_scaled_(op == ReduceOp::sum || op == ReduceOp::avg) {}
   IR_DEVICE T operator()(A total) const { return with_one_nan(convert<T>(total * factor_)); }
 
  private:
-  IR_DEVICE static T with_one_nan(T value) {
+  IR_DEVICE T with_one_nan(T value) const {
     if constexpr (std::same_as<T, double>)
       return value == value ? value : __builtin_bit_cast(double, ~std::uint64_t{0} >> 1);
-#if !IR_ON_CUDA
+    // NVIDIA's GPUs multiply so themselves, but a compiler that knows the factor leaves it out.
     if constexpr (std::same_as<T, float>)
-      return value == value ? value : __builtin_bit_cast(float, ~std::uint32_t{0} >> 1);
-#endif
-    return value;  // the conversion or the multiplication has seen to it
+      return value == value || (IR_ON_CUDA && is_scaled_)
+                 ? value
+                 : __builtin_bit_cast(float, ~std::uint32_t{0} >> 1);
+    return value;  // the conversion has seen to it
   }
 
   A factor_;
+  bool is_scaled_;
 };
 template <IntegerNumber T>
 class Finish<T> {

@@ -80,6 +80,7 @@ IR_SCENARIO(special_moves) {
 class SpecialValues : public testing::TestWithParam<Ranks> {};
 INSTANTIATE_TEST_SUITE_P(, SpecialValues,
                          testing::Values(Ranks{RankKind::threads, 3}, Ranks{RankKind::threads, 5},
+                                         Ranks{RankKind::processes, 1},
                                          Ranks{RankKind::processes, 3}),
                          [](const auto& test) { return name(test.param); });
 
