@@ -86,6 +86,14 @@ Fault describe(const FaultRecord& record, const std::vector<int>& ranks, const s
               fmt::format("an access to place {} {}: the team has {} members",
                           static_cast<std::int64_t>(record.detail[0]), where, ranks.size()),
               {ranks[reporter]}};
+    case FaultKind::no_native_atomics: {
+      const std::uint64_t place = record.detail[0] < ranks.size() ? record.detail[0] : 0;
+      return {Errc::unsupported,
+              fmt::format("an atomic update of rank {}'s memory {}: the link between members has "
+                          "no native atomics",
+                          ranks[place], where),
+              {ranks[reporter]}};
+    }
     case FaultKind::outside_segment:
       return {Errc::invalid_argument,
               fmt::format("an access to a peer's counterpart of {} bytes at {:#x} {}: rank {}'s "

@@ -116,7 +116,7 @@ bool is_load(RemoteCall call) {
 /// Whether a peer's counterpart of `to` is what the call writes.
 bool writes_peer(RemoteCall call) {
   return call == RemoteCall::store || call == RemoteCall::store_tiles || call == RemoteCall::put ||
-         call == RemoteCall::copy;
+         call == RemoteCall::copy || call == RemoteCall::update;
 }
 bool reads_peer(RemoteCall call) {
   return is_load(call) || call == RemoteCall::get || call == RemoteCall::copy;
@@ -259,12 +259,12 @@ void require_names(const Error& error, const std::vector<std::string>& words,
             fmt::format("{}: the error lacks \"{}\": {}", what, word, error.what()));
 }
 
-/// A team that does what it should: every member writes to the next one.
-void require_works(CheckedRank& rank, const Team& team) {
+/// A team that does what it should: every member writes to the next one, or adds.
+void require_works(CheckedRank& rank, const Team& team, RemoteCall call = RemoteCall::put) {
   rank.memory.write(rank.data, rank.start);
   rank.context.barrier();
   if (team.is_member()) {
-    RemoteWork<float> work = remote_work(rank, RemoteCall::put, 1000);
+    RemoteWork<float> work = remote_work(rank, call, 1000);
     work.target = (team.rank() + 1) % team.size();
     run_remote(rank.context, rank.stream, team.lane("right"), work);
     rank.stream.synchronize();
@@ -274,10 +274,12 @@ void require_works(CheckedRank& rank, const Team& team) {
   if (team.is_member()) {
     const int before = members[static_cast<std::size_t>((team.rank() + 2) % 3)];
     const auto found = rank.memory.read(rank.data);
-    for (std::size_t i = 0; i < 1000; ++i)
+    for (std::size_t i = 0; i < 1000; ++i) {
+      const float added = call == RemoteCall::update ? rank.start[CheckedRank::loaded + i] : 0;
       require(found[CheckedRank::loaded + i] ==
-                  static_cast<float>(before * 10'000) + static_cast<float>(i) + 1,
+                  added + static_cast<float>(before * 10'000) + static_cast<float>(i) + 1,
               "a new team of the same ranks works");
+    }
   }
   rank.memory.write(rank.data, rank.start);
   rank.context.barrier();
@@ -298,13 +300,13 @@ std::vector<std::string> words_of_offender(Context& context, const std::vector<s
 }
 
 /// The members' team fails by the offender's access, tells all members, and touches nothing.
-void require_fault(CheckedRank& rank, const BadAccess& access) {
+void require_fault(CheckedRank& rank, const BadAccess& access, Errc code = Errc::invalid_argument) {
   const Team team = rank.make_team();
   const std::vector<float> last = rank.last_of_segment();
   const std::vector<std::string> words = words_of_offender(rank.context, access.words);
   const int world_rank = members[offender];
   const auto require_error_of_team = [&](const std::function<void()>& call) {
-    const Error error = require_error(Errc::invalid_argument, {world_rank}, call);
+    const Error error = require_error(code, {world_rank}, call);
     require_names(error, words, access.what);
     require_names(error,
                   {"in bad access (block 0, step 0 of " + team.name() + ")",
@@ -357,6 +359,38 @@ TEST_P(CheckedTest, PlacesThatDoNotExistFailTheTeamAndTouchNothing) {
 }
 
 // Apart, and not with ranks as threads: where such a place is looked up, its process dies.
+IR_SCENARIO(checked_updates) {
+  CheckedRank rank(job);
+  RemoteWork<float> work = remote_work(rank, RemoteCall::update, 1);
+  std::vector<BadAccess> all;
+  work.target = 3;
+  add_remote(all, rank, "no place", work, {"place 3 ", "the team has 3 members"});
+  work.target = 0;
+  work.to = rank.segment_end();
+  add_remote(all, rank, "after the segment", work, {"4 bytes at " + hex(work.to)});
+  require_faults(rank, all);
+  const Team team = rank.make_team();
+  if (has_native_atomics(team.link())) require_works(rank, team, RemoteCall::update);
+}
+TEST_P(CheckedTest, UpdatesAreMadeWhereTheirMemberIsAndWhereItsSegmentIs) {
+  expect_all_ok(run_ranks(GetParam().kind, "checked_updates", ranks));
+}
+
+IR_SCENARIO(checked_updates_without_atomics) {
+  CheckedRank rank(job, {.link = Link::pcie});
+  const BadAccess access = {"an update",
+                            [&](StreamRef& stream, const Lane& lane) {
+                              run_remote(rank.context, stream, lane,
+                                         remote_work(rank, RemoteCall::update, 1));
+                            },
+                            {"an atomic update of rank 3's memory", "no native atomics"}};
+  require_fault(rank, access, Errc::unsupported);
+  require_works(rank, rank.make_team());
+}
+TEST_P(CheckedTest, UpdatesOverALinkWithoutAtomicsFailTheTeamAndTouchNothing) {
+  expect_all_ok(run_ranks(GetParam().kind, "checked_updates_without_atomics", ranks));
+}
+
 IR_SCENARIO(checked_distant_places) {
   CheckedRank rank(job);
   const std::vector<int> places = {std::numeric_limits<int>::max() - 1, 2'000'000'000,

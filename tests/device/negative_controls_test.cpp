@@ -105,6 +105,35 @@ TEST_F(SchedulerControl, AFlagBelowSystemScopeIsRefused) {
   }
 }
 
+/// Adds to a flag of the next rank's.
+struct AddToNext {
+  Lane lane;
+  std::uint32_t* flag;
+
+  IR_DEVICE void operator()(Block block) const {
+    const Peers peers = lane.peers();
+    if (block.is_leader()) atomic_add(block, peers.at(flag, (peers.rank() + 1) % peers.size()), 1u);
+  }
+};
+
+TEST_F(SchedulerControl, AnUpdateOfAnothersMemoryIsRefusedWhereTheLinkHasNoAtomics) {
+  const auto run = [](Link link) {
+    SimulationOptions options;
+    options.link = link;
+    Simulation simulation(options);
+    simulation.launch(0, 1, AddToNext{simulation.lane(0), simulation.data(0)});
+    simulation.run();
+  };
+  EXPECT_NO_THROW(run(Link::pcie_atomics));
+  try {
+    run(Link::pcie);
+    FAIL() << "nobody noticed";
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string(error.what()).find("over the link pcie"), std::string::npos)
+        << error.what();
+  }
+}
+
 template <class Signal>
 int count_wrong_tiles(std::uint64_t seeds, bool split) {
   int wrong = 0;

@@ -16,9 +16,18 @@ struct Elements {
     for (std::size_t i = first; i < work.count; i += step) {
       if (work.call == RemoteCall::load)
         work.to[i] = remote_load(block, lane, work.from + i, work.source);
+      else if (work.call == RemoteCall::update)
+        add(block, i);
       else
         remote_store(block, lane, work.to + i, work.from[i], work.target);
     }
+  }
+
+ private:
+  IR_DEVICE void add(BlockOf<remote_threads> block, std::size_t i) const {
+    if constexpr (AtomicNumber<T>)
+      remote_update(block, lane, work.to + i, work.target,
+                    [&](T* there) { return atomic_add(block, there, work.from[i]); });
   }
 };
 
@@ -148,7 +157,8 @@ struct Slices {
 template <class T>
 void run_remote(const Context& context, StreamRef& stream, const Lane& lane,
                 const RemoteWork<T>& work) {
-  if (work.call == RemoteCall::load || work.call == RemoteCall::store)
+  if (work.call == RemoteCall::load || work.call == RemoteCall::store ||
+      work.call == RemoteCall::update)
     return context.launch(stream, work.blocks, Elements<T>{lane, work});
   if constexpr (Number<T>)
     context.launch(stream, work.blocks, Tiles<T>{lane, work});

@@ -19,6 +19,7 @@ enum class RemoteCall {
   copy,
   put,
   get,
+  update,  ///< `remote_update` by every thread, which adds; of numbers that have it
 };
 
 enum class MaskKind { everywhere, thirds, range, nothing };

@@ -165,6 +165,8 @@ struct RemoteMemory {
   IR_DEVICE void operator()(ABlock block) const {
     constexpr int n = elements<T>;
     if (block.is_leader()) remote_store(block, lane, mine, remote_load(block, lane, mine, 1), 2);
+    if constexpr (AtomicNumber<T>)
+      remote_update(block, lane, mine, 1, [&](T* there) { return atomic_add(block, there, T()); });
     const auto tile = load_from<n>(block, lane, mine, 1, 0, count);
     store_to(block, lane, mine, 2, n, count, tile, everywhere, cache::streaming);
     copy(block, lane, mine, 1, other, 2, count);

@@ -108,6 +108,15 @@ TEST(DeviceFaults, NameAPlaceThatDoesNotExistAndTheNumberOfMembers) {
   }
 }
 
+TEST(DeviceFaults, NameTheMemberThatCannotBeUpdated) {
+  FaultRecord record = record_of(FaultKind::no_native_atomics, 0b111);
+  record.detail[0] = 2;
+  const Fault fault = describe(record);
+  EXPECT_EQ(fault.code, Errc::unsupported);
+  EXPECT_EQ(fault.ranks, std::vector<int>{2});
+  expect_words(fault, {"an atomic update of rank 7's memory", place, "no native atomics"});
+}
+
 TEST(DeviceFaults, NameAnAddressItsBytesAndTheSegmentItIsOutside) {
   const Fault fault = describe(record_of(FaultKind::outside_segment, 0b111));
   EXPECT_EQ(fault.code, Errc::invalid_argument);

@@ -163,17 +163,29 @@ void Simulation::loaded(const RunningGrid& grid, const void* address, Scope scop
                                          name(last->second.scope)));
 }
 
-void Simulation::stored(const RunningGrid& grid, const void* address, Scope scope) {
-  if (under_thread_sanitizer) return;
+bool Simulation::is_remote(const RunningGrid& grid, const void* address) const {
   const auto offset = static_cast<const std::byte*>(address) - segment(grid.rank);
   const bool mine = offset >= 0 && static_cast<std::size_t>(offset) < stride_;
   const auto in_window = static_cast<const std::byte*>(address) - window_.get();
   const bool somebodys = in_window >= 0 && static_cast<std::size_t>(in_window) <
                                                stride_ * static_cast<std::size_t>(options_.ranks);
-  if (somebodys && !mine && scope != Scope::system)
+  return somebodys && !mine;
+}
+
+void Simulation::stored(const RunningGrid& grid, const void* address, Scope scope) {
+  if (under_thread_sanitizer) return;
+  if (is_remote(grid, address) && scope != Scope::system)
     throw std::logic_error(
         fmt::format("rank {} writes to another rank's memory at {} scope", grid.rank, name(scope)));
   last_stores_[address] = {grid.rank, scope};
+}
+
+void Simulation::updated(const RunningGrid& grid, const void* address, Scope scope) {
+  stored(grid, address, scope);
+  if (is_remote(grid, address) && !has_native_atomics(options_.link))
+    throw std::logic_error(
+        fmt::format("rank {} updates another rank's memory atomically over the link {}", grid.rank,
+                    name(options_.link)));
 }
 
 }  // namespace iridium::test

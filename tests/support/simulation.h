@@ -88,6 +88,9 @@ class Simulation final : private BlockObserver {
   std::uint64_t nanoseconds() override;
   void loaded(const RunningGrid& grid, const void* address, Scope scope) override;
   void stored(const RunningGrid& grid, const void* address, Scope scope) override;
+  void updated(const RunningGrid& grid, const void* address, Scope scope) override;
+  /// Whether the address is in another rank's segment.
+  bool is_remote(const RunningGrid& grid, const void* address) const;
 
   const SimulationOptions options_;
   std::size_t stride_ = 0;

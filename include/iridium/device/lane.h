@@ -17,12 +17,13 @@ enum class FaultKind : std::uint32_t {
   grid_too_large,  ///< a kernel ran with more blocks than the lane has
   peer_left,       ///< a wait needs a signal of members that have destroyed their context
   // Found in checked mode; what `detail` holds.
-  no_such_place,    ///< place
-  outside_segment,  ///< address, bytes, the segment's address and bytes
-  outside_matrix,   ///< row, column, the matrix's rows and columns
-  narrow_pitch,     ///< pitch, columns
-  calls_differ,     ///< the reporter's `CallValue` and that of `seen`, of the term `expected`
-  parts_differ,     ///< the bytes that the reporter expects of `seen`, and those it is sent
+  no_such_place,      ///< place
+  outside_segment,    ///< address, bytes, the segment's address and bytes
+  outside_matrix,     ///< row, column, the matrix's rows and columns
+  narrow_pitch,       ///< pitch, columns
+  calls_differ,       ///< the reporter's `CallValue` and that of `seen`, of the term `expected`
+  parts_differ,       ///< the bytes that the reporter expects of `seen`, and those it is sent
+  no_native_atomics,  ///< place
 };
 
 /// What errors call the work of a kernel.

@@ -86,6 +86,21 @@ IR_DEVICE void remote_store(BlockOf<Threads> block, const Lane& lane, T* mine,
   *lane.peers().at(mine, place) = value;
 }
 
+/// What `update` returns, called with the address of the element at `place`: remote_update(block,
+/// lane, counter, place, [&](int* there) { return atomic_add(block, there, 1); }). One thread.
+/// Checked mode also refuses it where the link between members has no native atomics.
+template <class T, int Threads, class Update>
+IR_DEVICE T remote_update(BlockOf<Threads> block, const Lane& lane, T* mine, int place,
+                          Update update) {
+  if (!detail::may_access(block, lane, mine, sizeof(T), place, true)) return T();
+  if (lane.is_checked() && !lane.peers().have_native_atomics() && place != lane.peers().rank()) {
+    detail::report(block, lane, FaultKind::no_native_atomics, static_cast<std::uint64_t>(place), 0,
+                   0, 0);
+    return T();
+  }
+  return update(lane.peers().at(mine, place));
+}
+
 /// `load` at the member at `place`. Block-collective.
 template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache::normal>
 [[nodiscard]] IR_DEVICE Tile<T, N, Threads> load_from(BlockOf<Threads> block, const Lane& lane,

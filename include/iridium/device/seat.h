@@ -29,6 +29,7 @@ class Seat {
   /// An atomic access, told to a watching scheduler: it knows which flags go between ranks.
   virtual void note_load(const void* address, Scope scope) = 0;
   virtual void note_store(const void* address, Scope scope) = 0;
+  virtual void note_update(const void* address, Scope scope) = 0;  ///< reads and writes in one
 
  protected:
   ~Seat() = default;

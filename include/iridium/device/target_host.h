@@ -123,7 +123,7 @@ inline constexpr bool can_add = true;
 template <AtomicOp op, Order order, Scope scope, class T>
 IR_DEVICE T update(Seat* seat, T* to, T value) {
   point(seat);
-  if (seat->watched) seat->note_store(to, scope);
+  if (seat->watched) seat->note_update(to, scope);
   if constexpr (op == AtomicOp::add && std::integral<T>) {
     return std::atomic_ref<T>(*to).fetch_add(value, language_order(order));
   } else {
@@ -140,7 +140,7 @@ IR_DEVICE T update(Seat* seat, T* to, T value) {
 template <Order order, Scope scope, AtomicValue T>
 IR_DEVICE T compare_exchange(Seat* seat, T* to, T expected, T desired) {
   point(seat);
-  if (seat->watched) seat->note_store(to, scope);
+  if (seat->watched) seat->note_update(to, scope);
   // Also where it fails it is a load with this order.
   std::atomic_ref<T>(*to).compare_exchange_strong(expected, desired, language_order(order));
   return expected;

@@ -129,6 +129,9 @@ class BlockScheduler::Occupant final : public Seat {
   void note_store(const void* address, Scope scope) override {
     if (scheduler_.observer_ != nullptr) scheduler_.observer_->stored(*grid_, address, scope);
   }
+  void note_update(const void* address, Scope scope) override {
+    if (scheduler_.observer_ != nullptr) scheduler_.observer_->updated(*grid_, address, scope);
+  }
 
   RunningGrid& grid() const { return *grid_; }
   SharedBlock& shared() const { return *shared_; }

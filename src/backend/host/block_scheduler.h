@@ -56,6 +56,7 @@ class BlockObserver {
   virtual std::uint64_t nanoseconds() = 0;
   virtual void loaded(const RunningGrid& grid, const void* address, Scope scope) = 0;
   virtual void stored(const RunningGrid& grid, const void* address, Scope scope) = 0;
+  virtual void updated(const RunningGrid& grid, const void* address, Scope scope) = 0;
 };
 
 /// Belongs to one thread. Fibers are kept for the next kernel.
