@@ -178,11 +178,12 @@ struct DirectControl {
 
 /// How packets are taken for those of this call.
 enum class Acceptance {
-  equal,    ///< by their tag
-  at_least  ///< by a tag that is not behind this call's, as counters wrap around
+  equal,      ///< by their tags
+  at_least,   ///< by tags that are not behind this call's, as counters wrap around
+  first_half  ///< by the tag of their first half
 };
 
-/// Everybody sends everybody its elements, one in a packet.
+/// Everybody sends everybody its elements, one in both halves of a packet.
 template <Acceptance acceptance>
 struct PacketControl {
   Lane lane;
@@ -195,7 +196,10 @@ struct PacketControl {
     const int size = lane.peers().size();
     const Slice part = rounds.slice(block, 0);
     for_each_element(block, part, [&](std::size_t i) {
-      for (int place = 0; place < size; ++place) send_packet(call, place, i, {{arrays.in[i], 0}});
+      for (int place = 0; place < size; ++place) {
+        const std::uint32_t element = arrays.in[i];
+        send_packet(call, place, i, {{element, element}});
+      }
     });
     bool received = true;
     for_each_element(block, part, [&](std::size_t i) {
@@ -214,14 +218,15 @@ struct PacketControl {
     target::Pair pair = {};
     const auto is_accepted = [&](std::uint64_t half) {
       const auto tag = static_cast<std::uint32_t>(half >> 32);
-      return acceptance == Acceptance::equal ? tag == call.tag()
-                                             : detail::has_reached(tag, call.tag());
+      return acceptance == Acceptance::at_least ? detail::has_reached(tag, call.tag())
+                                                : tag == call.tag();
     };
     const bool arrived = detail::poll(call.block(), lane, [&] {
       pair = target::load_pair(call.block().seat(), from);
-      return is_accepted(pair.first) && is_accepted(pair.second);
+      return is_accepted(pair.first) &&
+             (acceptance == Acceptance::first_half || is_accepted(pair.second));
     });
-    sum += static_cast<std::uint32_t>(pair.first);
+    sum += static_cast<std::uint32_t>(slot % 2 == 0 ? pair.first : pair.second);
     return arrived;
   }
 };

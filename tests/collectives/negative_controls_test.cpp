@@ -154,6 +154,10 @@ TEST_F(CollectivesControl, TagsThatNeedNotBeEqualAreFoundAfterManyCalls) {
   EXPECT_GT(count_failures<AtLeast>(count, Result::sum, late), 10u);
 }
 
+TEST_F(CollectivesControl, PacketsTakenByTheirFirstHalfAreFound) {
+  EXPECT_GT(count_failures<PacketControl<Acceptance::first_half>>(count), 10u);
+}
+
 /// How often packets are mistaken for those of the call after the next: a staged call comes before
 /// them, whose elements are that call's tags.
 template <StagingFlaw flaw>

@@ -157,6 +157,41 @@ TEST_F(SchedulerControl, ASignalWithoutItsBlockBarrierIsFoundInSplitMode) {
   EXPECT_EQ(count_wrong_tiles<RightSignal>(200, true), 0);
 }
 
+/// Rank 0 stores a tile at rank 1, which takes it when its first element is there.
+struct TakeTileEarly {
+  static constexpr int elements = 4096;
+
+  Lane lane;
+  std::uint32_t* data;  ///< the tile, then how many of its elements were not there
+
+  IR_DEVICE void operator()(BlockOf<64> block) const {
+    if (lane.peers().rank() == 0)
+      return store(block, lane.peers().at(data, 1), 0, elements,
+                   Tile<std::uint32_t, elements, 64>::filled(1));
+    if (!detail::poll(block, lane, [&] {
+          return target::load<Order::relaxed, Scope::system>(block.seat(), data) == 1;
+        }))
+      return;
+    std::uint32_t missing = 0;
+    for (int i = 0; i < elements; ++i) missing += data[i] != 1;
+    data[elements] = missing;
+  }
+};
+
+TEST_F(SchedulerControl, ATileThatIsTakenBeforeItsSignalIsFound) {
+  int failures = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SimulationOptions options;
+    options.seed = seed;
+    Simulation simulation(options);
+    for (const int rank : {0, 1})
+      simulation.launch(rank, 1, TakeTileEarly{simulation.lane(rank), simulation.data(rank)});
+    simulation.run();
+    failures += simulation.data(1)[TakeTileEarly::elements] != 0;
+  }
+  EXPECT_GT(failures, 10);
+}
+
 /// A call that tells which step it was.
 struct TellStep {
   static constexpr int max_blocks = 4;
