@@ -270,16 +270,15 @@ IR_SCENARIO(lanes_too_small) {
         (!form.symmetric &&
          (form.algorithm == "two_shot" || form.algorithm == "pull" || form.algorithm == "push" ||
           form.collective == Collective::all_to_all));
-    if (is_refused(form, context.world()))
-      direct.push_back(form);
-    else if (is_packet)
+    const bool is_known = !is_refused(form, context.world());
+    if (is_known && is_packet)
       unpacketed.push_back(
           {launch(no_packets, form),
            {"packet_bytes of team no packets is 0 bytes", "packet", "needs at least 16"}});
-    else if (is_staged)
+    else if (is_known && is_staged)
       unstaged.push_back({launch(no_scratch, form),
                           {"scratch_bytes of team no scratch is 0 bytes", "needs at least"}});
-    else if (form.algorithm != "automatic")
+    else if (!is_known || form.algorithm != "automatic")
       direct.push_back(form);
   }
   at.require_refused(unstaged, no_scratch);

@@ -17,7 +17,7 @@ class CudaScope {
  public:
   explicit CudaScope(int device) {
     try {
-      const CUcontext context = primary_context(device);
+      auto* const context = primary_context(device);
       CUcontext current = nullptr;
       driver().context_get(&current);
       pushed_ = current != context && driver().context_push(context) == CUDA_SUCCESS;

@@ -48,7 +48,7 @@ TEST(CudaBackendOfFakes, MakesAContextOnItsOwnGpuAlone) {
 
 TEST(CudaBackendOfFakes, LeavesAContextThatIsCurrent) {
   FakeMachine machine(FakeMachine::gpus(2));
-  const CUcontext users = machine.make_current(1);
+  auto* const users = machine.make_current(1);
   Rank rank(0, 1);
   EXPECT_EQ(rank.backend->device(), 1);
   rank.backend->check_heap(1, 1);

@@ -35,7 +35,7 @@ TEST(GpuLinks, AreWhatDriverAndNvmlSay) {
 
 TEST(GpuLinks, OfHiddenGpusAreWhatNvmlSays) {
   std::vector<FakeGpu> gpus = FakeMachine::gpus(5);
-  for (const std::size_t hidden : {1, 2, 3, 4}) gpus[hidden].is_visible = false;
+  for (const std::size_t hidden : {1u, 2u, 3u, 4u}) gpus[hidden].is_visible = false;
   FakeMachine machine(gpus);
   machine.link(0, 2, Link::pcie_atomics);
   machine.link(0, 3, Link::pcie);
