@@ -56,7 +56,7 @@ BenchMachine this_machine() {
 
 GpuUse use_of_gpus(int ranks, int visible, Link link) {
   // Over the link of one GPU all ranks are on one, however many there are.
-  return {link == Link::shared ? 1 : std::min(ranks, visible), link};
+  return {link <= Link::apart ? 1 : std::min(ranks, visible), link};
 }
 
 std::string machine_name(const std::string& device, const GpuUse& use) {

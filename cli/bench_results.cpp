@@ -96,10 +96,11 @@ class Fields {
   std::string optional_text(const char* name) const { return has(name) ? text(name) : ""; }
   Link link(const char* name) const {
     const std::string word = text(name);
-    for (const Link link : {Link::shared, Link::nvlink, Link::pcie_atomics, Link::pcie})
+    for (const Link link :
+         {Link::shared, Link::apart, Link::nvlink, Link::pcie_atomics, Link::pcie})
       if (word == iridium::name(link)) return link;
-    fail(fmt::format("has a field '{}' that is {}, not shared, nvlink, pcie_atomics or pcie", name,
-                     shown(at(name))));
+    fail(fmt::format("has a field '{}' that is {}, not shared, apart, nvlink, pcie_atomics or pcie",
+                     name, shown(at(name))));
   }
   bool flag(const char* name) const {
     return checked(name, at(name).is_boolean(), "true or false").get<bool>();

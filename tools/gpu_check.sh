@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/counting.sh
 
-all_modes=(shared apart as_apart no_atomics)
+all_modes=(shared apart as_apart as_nvlink no_atomics)
 all_parts=(cuda tiles kernels ranks collectives probe mps examples commands code sanitizer)
 
 usage() {
@@ -15,7 +15,8 @@ usage: tools/gpu_check.sh [--full] [--mode MODE[,MODE...]] [--part PART[,PART...
 Modes; without one: shared, or where several GPUs are visible apart, then shared:
   shared      all ranks share one GPU, under MPS where they are processes
   apart       a GPU for each rank, no MPS; tests with more ranks than GPUs are skipped
-  as_apart    one GPU, as if NVLink lay between the ranks (IRIDIUM_LINK=nvlink)
+  as_apart    one GPU, as if each rank had its own (IRIDIUM_LINK=apart)
+  as_nvlink   one GPU, as if NVLink lay between the ranks (IRIDIUM_LINK=nvlink)
   no_atomics  one GPU, as if PCIe without atomics lay between the ranks (IRIDIUM_LINK=pcie)
 
 Parts; without one: all of them:

@@ -22,6 +22,11 @@ enter_apart() {
 
 enter_as_apart() {
   enter_shared
+  export IRIDIUM_LINK=apart
+}
+
+enter_as_nvlink() {
+  enter_shared
   export IRIDIUM_LINK=nvlink
 }
 

@@ -33,13 +33,14 @@ Placement parse_placement(std::string_view text);
 /// How the kernels of one rank reach the segment of another. From the best to the worst.
 enum class Link {
   shared,        ///< both run on one device, or on CPUs of one host
+  apart,         ///< the same, by choice: they behave as if each had a device of its own
   nvlink,        ///< NVLink between GPUs
   pcie_atomics,  ///< PCIe, with native atomics
   pcie,          ///< PCIe without them: nobody may update a peer's memory atomically
   none,          ///< not at all
 };
 
-/// "shared", "nvlink", "pcie_atomics", "pcie" or "none".
+/// "shared", "apart", "nvlink", "pcie_atomics", "pcie" or "none".
 std::string_view name(Link link);
 
 /// The link called `text`; throws `invalid_argument` with the known names.

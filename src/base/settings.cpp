@@ -21,9 +21,10 @@ constexpr std::array table = {
         "Memory the segment lies in: `device`, or `host` for host memory mapped for CPU and GPU."},
     Setting{
         "ContextOptions::link", "", variables::link, "as detected",
-        "The best link to assume between ranks: with `nvlink`, "
-        "`pcie_atomics` or `pcie`, ranks on one device, or on CPUs, behave as if they had such a "
-        "link. For tests."},
+        "The best link to assume between ranks. With `apart`, ranks that share a GPU fence their "
+        "stores for the whole system, as ranks with a GPU each do, and keep the grids and tuning "
+        "rows of a shared one. With `nvlink`, `pcie_atomics` or `pcie`, ranks on one device, or on "
+        "CPUs, behave as if they had such a link. For tests and benchmarks."},
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
@@ -156,9 +157,9 @@ Placement placement_setting(const Environment& environment) {
 std::optional<Link> link_setting(const Environment& environment) {
   const auto value = environment(variables::link);
   if (!value) return std::nullopt;
-  for (const Link link : {Link::nvlink, Link::pcie_atomics, Link::pcie})
+  for (const Link link : {Link::apart, Link::nvlink, Link::pcie_atomics, Link::pcie})
     if (*value == name(link)) return link;
-  throw bad_value(variables::link, *value, "nvlink, pcie_atomics or pcie");
+  throw bad_value(variables::link, *value, "apart, nvlink, pcie_atomics or pcie");
 }
 
 std::size_t heap_bytes_setting(const Environment& environment) {

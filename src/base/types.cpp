@@ -41,6 +41,8 @@ std::string_view name(Link link) {
   switch (link) {
     case Link::shared:
       return "shared";
+    case Link::apart:
+      return "apart";
     case Link::nvlink:
       return "nvlink";
     case Link::pcie_atomics:
@@ -54,10 +56,12 @@ std::string_view name(Link link) {
 }
 
 Link parse_link(std::string_view text) {
-  for (Link link : {Link::shared, Link::nvlink, Link::pcie_atomics, Link::pcie, Link::none})
+  for (Link link :
+       {Link::shared, Link::apart, Link::nvlink, Link::pcie_atomics, Link::pcie, Link::none})
     if (text == name(link)) return link;
-  throw Error(Errc::invalid_argument, "unknown link '" + std::string(text) +
-                                          "': expected shared, nvlink, pcie_atomics, pcie or none");
+  throw Error(Errc::invalid_argument,
+              "unknown link '" + std::string(text) +
+                  "': expected shared, apart, nvlink, pcie_atomics, pcie or none");
 }
 
 const char* version() {

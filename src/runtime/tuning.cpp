@@ -130,6 +130,7 @@ std::string tuning_device(std::string_view name) {
 }
 
 std::string_view tuning_link(Link link) {
+  if (link == Link::apart) return name(Link::shared);
   return link == Link::pcie_atomics ? name(Link::pcie) : name(link);
 }
 

@@ -132,6 +132,18 @@ TEST(Settings, BadCheckedModeNamesVariableAndValue) {
                      [](const Environment& environment) { checked_setting(environment); });
 }
 
+TEST(Settings, LinksAreNamedOrDetected) {
+  EXPECT_EQ(link_setting(environment_with({})), std::nullopt);
+  for (const Link link : {Link::apart, Link::nvlink, Link::pcie_atomics, Link::pcie})
+    EXPECT_EQ(link_setting(environment_with({{variables::link, std::string(name(link))}})), link);
+}
+
+TEST(Settings, BadLinkNamesVariableAndValue) {
+  for (const char* value : {"shared", "none", "NVLink", "pcie "})
+    expect_bad_value(variables::link, value,
+                     [](const Environment& environment) { link_setting(environment); });
+}
+
 TEST(Settings, BlocksAreWholeOrSplit) {
   EXPECT_FALSE(split_blocks_setting(environment_with({})));
   EXPECT_FALSE(split_blocks_setting(environment_with({{variables::split_blocks, "0"}})));

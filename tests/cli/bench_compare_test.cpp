@@ -59,6 +59,13 @@ std::string last_line(const std::string& text) {
   return text.substr(begin == std::string::npos ? 0 : begin + 1);
 }
 
+TEST(BenchComparisons, DoNotMixLinks) {
+  BenchFigure apart = figure_of("put", 10);
+  apart.link = Link::apart;
+  const Comparison comparison = compare(run_of({figure_of("put", 10)}), run_of({apart}), 0.05);
+  EXPECT_TRUE(comparison.pairs.empty());
+}
+
 TEST(BenchComparisons, FlagAPlantedRegression) {
   const BenchRun before = run_of({figure_of("put", 10), figure_of("get", 20)});
   const BenchRun after = run_of({figure_of("put", 10.1), figure_of("get", 22)});

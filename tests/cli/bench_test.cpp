@@ -175,6 +175,7 @@ TEST(BenchMachines, AreNamedByTheGpusThatWereUsedAndTheirLink) {
     return machine_name("NVIDIA H200", use_of_gpus(ranks, visible, link));
   };
   EXPECT_EQ(name_of(8, 1, Link::shared), "h200x1-shared");
+  EXPECT_EQ(name_of(8, 1, Link::apart), "h200x1-apart");
   EXPECT_EQ(name_of(8, 8, Link::nvlink), "h200x8-nvlink");
   EXPECT_EQ(name_of(4, 8, Link::pcie), "h200x4-pcie");
   EXPECT_EQ(name_of(8, 2, Link::pcie_atomics), "h200x2-pcie_atomics");

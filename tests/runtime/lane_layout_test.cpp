@@ -174,6 +174,23 @@ TEST(Lanes, CarryWhatTheyAreGiven) {
   EXPECT_NE(make_lane(segments.layout, where, "barrier").terms().call_id, lane.terms().call_id);
 }
 
+TEST(Lanes, KnowWhatTheirLinkCanDo) {
+  Segments segments;
+  const std::vector<int> ranks = {0, 1, 2};
+  const auto peers_over = [&](Link link, Placement placement = Placement::device) {
+    LanePlace where = place_in(segments, ranks, 0);
+    where.link = link;
+    where.placement = placement;
+    return make_lane(segments.layout, where, "barrier").peers();
+  };
+  EXPECT_TRUE(peers_over(Link::shared).are_on_one_device());
+  EXPECT_FALSE(peers_over(Link::shared, Placement::host).are_on_one_device());
+  for (const Link link : {Link::apart, Link::nvlink, Link::pcie_atomics, Link::pcie}) {
+    EXPECT_FALSE(peers_over(link).are_on_one_device()) << name(link);
+    EXPECT_EQ(peers_over(link).have_native_atomics(), link != Link::pcie) << name(link);
+  }
+}
+
 TEST(Lanes, CutTheNameOfTheOperation) {
   Segments segments;
   const std::vector<int> ranks = {0, 1, 2};

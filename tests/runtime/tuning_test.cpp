@@ -95,6 +95,7 @@ TEST(TuningTables, KnowLinks) {
 
 TEST(TuningTables, NameLinksByThreeWords) {
   EXPECT_EQ(tuning_link(Link::shared), "shared");
+  EXPECT_EQ(tuning_link(Link::apart), "shared") << "as if apart, on the same device";
   EXPECT_EQ(tuning_link(Link::nvlink), "nvlink");
   EXPECT_EQ(tuning_link(Link::pcie_atomics), "pcie");
   EXPECT_EQ(tuning_link(Link::pcie), "pcie");

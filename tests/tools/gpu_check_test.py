@@ -105,10 +105,10 @@ class GpuCheck(TreeTest):
         self.assertEqual(self.of(calls, "nvidia-cuda-mps-control -d")[0]["gpus"], "all")
 
     def test_links(self):
-        status, said, calls = self.check("--mode", "as_apart,no_atomics", "--part", "kernels", IRIDIUM_TIMEOUT="7")
+        status, said, calls = self.check("--mode", "as_apart,as_nvlink,no_atomics", "--part", "kernels", IRIDIUM_TIMEOUT="7")
         self.assertEqual(status, 0, said)
         found = [(call["call"].split()[0], call["link"], call["timeout"]) for call in self.of(calls, "device_test")]
-        self.assertEqual(found, [("device_test", "nvlink", "7"), ("device_test", "pcie", "7")])
+        self.assertEqual(found, [("device_test", link, "7") for link in ("apart", "nvlink", "pcie")])
 
     def test_parts(self):
         status, said, calls = self.check("--part", "tiles,collectives")
@@ -140,7 +140,7 @@ class GpuCheck(TreeTest):
 
     def test_what_it_refuses(self):
         for words, said_too in (
-            (("--mode", "alone"), "no mode 'alone'; there are shared apart as_apart no_atomics"),
+            (("--mode", "alone"), "no mode 'alone'; there are shared apart as_apart as_nvlink no_atomics"),
             (("--part", "tiles,nothing"), "no part 'nothing'; there are cuda tiles"),
             (("--mode", "apart"), "apart needs several GPUs, and one is visible"),
             (("--mode",), "--mode needs a value"),
@@ -159,7 +159,7 @@ class GpuCheck(TreeTest):
     def test_help_has_every_mode_and_part(self):
         status, said, _ = self.check("--help")
         self.assertEqual(status, 0)
-        for word in PARTS + ["shared", "apart", "as_apart", "no_atomics"]:
+        for word in PARTS + ["shared", "apart", "as_apart", "as_nvlink", "no_atomics"]:
             self.assertRegex(said, rf"(?m)^  {word} ")
 
 
