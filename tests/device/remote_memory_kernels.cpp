@@ -1,4 +1,5 @@
 #include "device/remote_memory_kernels.h"
+#include "iridium/device/atomic.h"
 
 namespace iridium::test {
 namespace {
