@@ -295,7 +295,7 @@ TEST(BenchFiles, AreRefusedWithAFieldOfAnotherType) {
             file + " has a field 'complete' that is \"yes\", not true or false");
   EXPECT_EQ(refusal_with("/figures/0/link", "string"),
             file +
-                ": figure 1 (all_reduce) has a field 'link' that is \"string\", not shared, "
+                ": figure 1 (all_reduce) has a field 'link' that is \"string\", not shared, apart, "
                 "nvlink, pcie_atomics or pcie");
   EXPECT_EQ(refusal_with("/figures", Json::object()),
             file + " has a field 'figures' that is object, not a list");

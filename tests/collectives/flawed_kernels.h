@@ -226,7 +226,7 @@ struct PacketControl {
       return is_accepted(pair.first) &&
              (acceptance == Acceptance::first_half || is_accepted(pair.second));
     });
-    sum += static_cast<std::uint32_t>(slot % 2 == 0 ? pair.first : pair.second);
+    sum += static_cast<std::uint32_t>(pair.second);
     return arrived;
   }
 };
