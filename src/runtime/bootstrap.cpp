@@ -124,6 +124,10 @@ bool is_slurm_rank(const Environment& environment) {
   return step && parse_number(*step).value_or(0) < first_reserved_step;
 }
 
+bool announces_several(const Environment& environment, const char* size_variable) {
+  return environment(size_variable).value_or("1") != "1";
+}
+
 std::optional<Job> slurm_job(const Environment& environment) {
   if (!is_slurm_rank(environment)) return std::nullopt;
   const LauncherVariables read(
@@ -135,6 +139,10 @@ std::optional<Job> slurm_job(const Environment& environment) {
         Errc::unsupported,
         fmt::format("Slurm started this step on {} hosts: several hosts are not supported yet",
                     read.number("SLURM_STEP_NUM_NODES")));
+  // A step of one task may run another launcher, which started this rank.
+  if (size == 1 &&
+      (announces_several(environment, "WORLD_SIZE") || announces_several(environment, "PMI_SIZE")))
+    return std::nullopt;
   const std::string name =
       fmt::format("slurm-{}-{}", read.text("SLURM_JOB_ID"), read.number("SLURM_STEP_ID"));
   Job job{read.number("SLURM_PROCID"), size, "slurm", name, name};
@@ -144,7 +152,7 @@ std::optional<Job> slurm_job(const Environment& environment) {
 
 /// What programs for torch.distributed are started with by hand. A size of 1 needs no launcher.
 std::optional<Job> torch_job(const Environment& environment) {
-  if (environment("WORLD_SIZE").value_or("1") == "1") return std::nullopt;
+  if (!announces_several(environment, "WORLD_SIZE")) return std::nullopt;
   const LauncherVariables read(environment, "torch.distributed",
                                {"RANK", "WORLD_SIZE", "MASTER_PORT"}, {"MASTER_ADDR"});
   const int size = read.number("WORLD_SIZE");

@@ -200,6 +200,41 @@ TEST(FindJob, PrefersTheInnermostLauncher) {
   EXPECT_EQ(job_of(all).launcher, "iridium");
 }
 
+/// What `srun -n 1` leaves to the launcher that it runs, and that one to its ranks.
+Variables in_a_step_of_one_task(const Variables& variables) {
+  Variables all = with(with(slurm_step, "SLURM_STEP_NUM_TASKS", "1"), "SLURM_PROCID", "0");
+  all.insert(variables.begin(), variables.end());
+  return all;
+}
+
+TEST(FindJob, TakesASlurmStepOfOneTaskForWhatRunsALauncher) {
+  for (const Launcher& launcher : launchers()) {
+    SCOPED_TRACE(launcher.name);
+    if (launcher.name == "slurm") continue;
+    const Job job = job_of(in_a_step_of_one_task(launcher.variables));
+    EXPECT_EQ(job.launcher, launcher.name);
+    EXPECT_EQ(std::to_string(job.rank), launcher.variables.at(launcher.rank));
+    EXPECT_EQ(std::to_string(job.size), launcher.variables.at(launcher.size));
+  }
+}
+
+TEST(FindJob, TakesASlurmStepOfOneTaskWhereNobodyAnnouncesSeveralRanks) {
+  for (const Variables& variables :
+       {Variables{}, Variables{{"WORLD_SIZE", "1"}}, Variables{{"PMI_RANK", "0"}},
+        Variables{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}}) {
+    const Job job = job_of(in_a_step_of_one_task(variables));
+    EXPECT_EQ(job.launcher, "slurm");
+    EXPECT_EQ(job.size, 1);
+  }
+}
+
+TEST(FindJob, ThrowsRatherThanLeaveARankAloneInASlurmStepOfOneTask) {
+  for (const char* size : {"WORLD_SIZE", "PMI_SIZE"})
+    expect_message(
+        expect_error(Errc::invalid_argument, [&] { job_of(in_a_step_of_one_task({{size, "4"}})); }),
+        {size, "are incomplete"});
+}
+
 TEST(FindJob, DoesNotFallBackFromAnIncompleteLauncher) {
   Variables all = slurm_step;
   all["OMPI_COMM_WORLD_RANK"] = "0";
