@@ -65,6 +65,11 @@ class GraphImpl {
  public:
   virtual ~GraphImpl() = default;
   virtual std::size_t node_count() const = 0;
+
+  const ProcessMark& process() const { return process_; }
+
+ private:
+  const ProcessMark process_;
 };
 
 /// The functions of `StreamRef`, which documents them; arguments are checked there.

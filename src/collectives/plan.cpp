@@ -85,6 +85,7 @@ void detail::require_elements(const char* operation, const char* array, std::siz
 void check_buffers(const char* operation, const Team& team,
                    const detail::CollectiveBuffers& buffers, const Extents& extents) {
   const detail::TeamState& state = *detail::Access::team(team);
+  state.core().require_own_process();
   state.require_member(operation);
   const std::size_t alignment = size_of(buffers.type);
   check_address(operation, "in", buffers.in, extents.in_bytes, alignment);

@@ -14,7 +14,7 @@ namespace detail {
 class ContextState {
  public:
   ContextState(const Job& job, const ContextOptions& options)
-      : core(std::make_shared<ContextCore>(job, options)) {
+      : core(own_by_process(std::make_unique<ContextCore>(job, options))) {
     TeamOptions lane = options.world;
     if (lane.name.empty()) lane.name = "world";
     core->fail_together([&] {

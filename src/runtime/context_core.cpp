@@ -195,6 +195,7 @@ std::vector<Contribution> ContextCore::exchange_all(const std::string& call, Con
 }
 
 void ContextCore::adopt(const std::shared_ptr<detail::StreamImpl>& stream) const {
+  require_own_process();
   if (streams_->knows(*stream)) return;
   if (const std::string place = backend_->stream_place(); stream->place() != place)
     throw Error(

@@ -27,6 +27,7 @@ class ContextCore {
   ContextCore(const Job& job, const ContextOptions& options);
 
   int rank() const { return rank_; }
+  const ProcessMark& process() const { return process_; }
   /// Throws `unsupported` in a child that was forked since.
   void require_own_process() const {
     if (!process_.is_here()) throw forked_child_error();
@@ -48,7 +49,7 @@ class ContextCore {
 
   /// Before work of this context goes onto a stream that another one may have made: the heap waits
   /// for it, too, before it uses freed memory again. Throws `invalid_argument`, naming both places,
-  /// for a stream elsewhere.
+  /// for a stream elsewhere, and like `require_own_process`.
   void adopt(const std::shared_ptr<detail::StreamImpl>& stream) const;
 
   /// Launches a kernel; see `Context::launch`.

@@ -363,6 +363,8 @@ std::unique_ptr<Departure> Mailbox::leave() noexcept {
 }
 
 std::unique_ptr<Departure> Mailbox::stop() noexcept {
+  // The links are the parent's, whose threads may have held the locks.
+  if (fork_guard_.in_child()) return nullptr;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;

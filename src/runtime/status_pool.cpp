@@ -53,6 +53,8 @@ void StatusPool::collect() {
 }
 
 void StatusPool::give_back(LaneStatus* word) {
+  // A thread of the parent's may have held the lock.
+  if (!heap_->process().is_here()) return;
   const std::lock_guard lock(mutex_);
   returned_.push_back(word);
 }

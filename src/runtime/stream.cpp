@@ -70,6 +70,7 @@ CaptureStatus StreamRef::capture_status() const {
   return impl().capture_status();
 }
 void StreamRef::launch(const Graph& graph) {
+  if (graph.impl_ && !graph.impl_->process().is_here()) throw forked_child_error();
   impl().launch(graph.impl_);
 }
 void* StreamRef::native_handle() const {
@@ -97,6 +98,7 @@ void Stream::close() noexcept {
 
 Graph::Graph(std::shared_ptr<const detail::GraphImpl> impl) : impl_(std::move(impl)) {}
 std::size_t Graph::node_count() const {
+  if (!impl_->process().is_here()) throw forked_child_error();
   return impl_->node_count();
 }
 

@@ -138,6 +138,7 @@ void TeamState::require_member(const std::string& call) const {
 }
 
 void TeamState::require_symmetric(const char* call, const void* address, std::size_t bytes) const {
+  core_->require_own_process();
   if (!core_->heap().contains(address, bytes))
     throw Error(Errc::invalid_argument,
                 fmt::format("{}: {} bytes at {} do not lie in a symmetric array", call, bytes,

@@ -23,7 +23,8 @@ class TeamState final : private ChannelWatcher {
 
   /// Throws `not_a_member`, naming `call`.
   void require_member(const std::string& call) const;
-  /// Throws `invalid_argument` unless the range lies in one symmetric array.
+  /// Throws `invalid_argument` unless the range lies in one symmetric array, and `unsupported` in a
+  /// forked child.
   void require_symmetric(const char* call, const void* address, std::size_t bytes) const;
   /// In checked mode, throws `invalid_argument` for memory that kernels of this rank do not reach.
   void require_reachable(const char* call, const void* address, std::size_t bytes) const;

@@ -86,10 +86,57 @@ TEST(ForkedChild, CannotLeaveInItsParentsName) {
   expect_all_ok(run_ranks(RankKind::processes, "child_ends_its_copy", 3));
 }
 
+IR_SCENARIO(forks_while_a_thread_waits) {
+  auto context = std::make_unique<Context>(job, ContextOptions{.timeout = long_timeout});
+  auto team = std::make_unique<Team>(context->make_team({0, 1}));
+  if (job.rank == 0) {
+    context->barrier();
+    return team->barrier();
+  }
+  std::thread waiting([&] { team->barrier(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    team.reset();
+    context.reset();
+    ::_exit(0);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  context->barrier();
+  waiting.join();
+  require(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+          "the child ended its copy of a context in which a thread of the parent waits");
+}
+
+TEST(ForkedChild, EndsItsCopyThoughAThreadOfTheParentWaitsInIt) {
+  expect_all_ok(run_ranks(RankKind::processes, "forks_while_a_thread_waits", 2));
+}
+
+struct DoNothing {
+  IR_DEVICE void operator()(Block) const {}
+};
+
 /// How many of a context's calls a forked child is not refused, or 100 when there is another error.
 int count_calls_allowed(Context& context, Team& team, Stream& stream, StreamRef& borrowed,
                         const Graph& graph, SymmetricArray<int>& array) {
+  Context childs_context(make_local_jobs(1)[0], {.backend = BackendKind::host});
+  Stream childs_stream = childs_context.make_stream();
+  // The process is looked at before the arguments: what looks at those may wait for the parent.
+  std::uint32_t not_symmetric = 0;
   const std::vector<std::function<void()>> calls = {
+      [&] { put(stream, team, &not_symmetric, &not_symmetric, 4, 0); },
+      [&] { get(childs_stream, team, &not_symmetric, array.data(), 4, 0); },
+      [&] { signal(stream, team, &not_symmetric, 0, 1); },
+      [&] { put_signal(stream, team, array.data(), array.data(), 4, 0, &not_symmetric, 1); },
+      [&] { all_reduce(childs_stream, team, array.data(), array.data(), 100, {}); },
+      [&] { all_reduce(stream, team, array, array, 0, {}); },
+      [&] { broadcast(stream, team, &not_symmetric, &not_symmetric, 0, 0, {}); },
+      [&] { context.launch(childs_stream, 1, DoNothing{}); },
+      [&] { context.prepare<DoNothing>(); },
+      [&] { childs_stream.launch(graph); },
+      [&] { static_cast<void>(graph.node_count()); },
       [&] { context.allocate<int>(1); },
       [&] { static_cast<void>(context.is_symmetric(array.data(), 4)); },
       [&] { static_cast<void>(context.at(array.data(), 0)); },

@@ -63,6 +63,7 @@ void HostCall::destroy(void* call) {
 }
 
 CudaGraph::~CudaGraph() {
+  if (!process.is_here()) return;
   const CudaScope scope(device);
   if (executable != nullptr) static_cast<void>(cudaGraphExecDestroy(executable));
   if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));

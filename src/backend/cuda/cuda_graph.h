@@ -47,6 +47,7 @@ struct CudaGraph {
   /// This graph's failures and those of the graphs recorded in it.
   std::vector<std::shared_ptr<Failure>> all_failures() const;
 
+  const ProcessMark process;
   int device;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
