@@ -98,6 +98,8 @@ BenchPeer::~BenchPeer() {
   stop();
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
+  guardian_.forget();
+  if (process_ > 0) ::waitpid(process_, nullptr, 0);
 }
 
 void BenchPeer::start(const std::string& command, const std::vector<std::string>& arguments) {
@@ -138,8 +140,10 @@ void BenchPeer::start(const std::string& command, const std::vector<std::string>
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
-    int status = 0;
-    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    // It stays a zombie, so that nobody else gets its number while its group may still be killed.
+    siginfo_t end = {};
+    while (::waitid(P_PID, static_cast<id_t>(process_), &end, WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR) {
     }
     is_gone_ = true;
     touch(fs::path(folder_) / gone_file);

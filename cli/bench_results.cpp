@@ -384,7 +384,8 @@ BenchRun run_from_json(const std::string& text, const std::string& path) {
 
 BenchRun read_run(const std::string& path) {
   // Others may never end.
-  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+  std::error_code problem;
+  if (std::filesystem::exists(path, problem) && !std::filesystem::is_regular_file(path, problem))
     throw Error(Errc::system, fmt::format("cannot open {}: it is no file", path));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw_system_error("cannot open " + path);

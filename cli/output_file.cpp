@@ -8,17 +8,27 @@
 #include <cstdio>
 #include <filesystem>
 #include <random>
+#include <system_error>
 
 #include "iridium/errors.h"
 
 namespace iridium::cli {
 
-OutputFile::OutputFile(const std::string& path) : path_(std::filesystem::weakly_canonical(path)) {
-  if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_))
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+  std::error_code problem;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, problem);
+  const auto kind =
+      problem ? std::filesystem::file_type::none : std::filesystem::status(target, problem).type();
+  if (kind == std::filesystem::file_type::none) {
+    errno = problem.value();
+    refuse();
+  }
+  if (kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular)
     throw Error(Errc::system, fmt::format("cannot write to {}: it is no file", path));
+  path_ = target;
   part_ = fmt::format("{}.{:08x}.part", path_, std::random_device()());
   // Without a name, so that nothing stays of it, however this process ends.
-  const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
+  const std::filesystem::path folder = std::filesystem::absolute(path_, problem).parent_path();
   file_ = Descriptor(::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
   has_name_ = !file_.is_open();
   // Not every file system can do that.

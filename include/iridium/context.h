@@ -30,8 +30,9 @@ class ContextState;
 /// from defaults. Backend, heap size, timeout and checked mode must be the same on every rank.
 struct ContextOptions {
   std::optional<BackendKind> backend = {};  ///< default: the best one present
-  /// The GPU to use. Default: that of the calling thread's current CUDA context; without one the
-  /// local rank, as the launcher says, modulo the number of GPUs.
+  /// The GPU to use, counted among the visible ones. Default: that of the calling thread's current
+  /// CUDA context; without one the local rank, as the launcher says, modulo the number of usable
+  /// GPUs (docs/gpus.md).
   std::optional<int> device = {};
   std::optional<Placement> placement = {};  ///< default: the device's own memory
   /// For tests: ranks treat each other as if no better link lay between them. Ranks that share a
@@ -118,7 +119,9 @@ class Context {
   Team world() const;
   /// A team of `ranks`, in this order. Collective over the world, also for ranks not in the list:
   /// they get a handle that answers `is_member()` with false. Ranks compare version, lane, tuning
-  /// table, checked mode and timeout; a difference is an error that names both ranks.
+  /// table, checked mode and timeout; a difference is an error that names both ranks. What a rank's
+  /// own arguments are refused for, it throws at once; the others then wait for it until the
+  /// construction timeout.
   Team make_team(std::span<const int> ranks, const TeamOptions& options = {});
   Team make_team(std::initializer_list<int> ranks, const TeamOptions& options = {}) {
     return make_team(std::span(ranks.begin(), ranks.size()), options);

@@ -73,8 +73,9 @@ std::string_view tuning_link(Link link);
 
 /// The table the library comes with.
 std::string_view shipped_tuning_table();
-/// This process's table: the file that IRIDIUM_TUNING_TABLE names, else the shipped one. Read once;
-/// throws `invalid_argument` when it is no table, or cannot be read.
+/// This process's table: the file that IRIDIUM_TUNING_TABLE names, else the shipped one. Read once,
+/// by the first call, which a context makes: only that one needs a free descriptor. Throws
+/// `invalid_argument` when it is no table, or cannot be read.
 const TuningTable& tuning_table();
 
 }  // namespace iridium

@@ -1,5 +1,8 @@
 #include "iridium/errors.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -47,9 +50,26 @@ Error::Error(Errc code, const std::string& message, std::vector<int> ranks)
       code_(code),
       ranks_(std::move(ranks)) {}
 
+std::string system_reason(int code) {
+  std::string reason = std::strerror(code);
+  ::rlimit limit = {};
+  if (code == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    reason +=
+        fmt::format(" (this process may have {} open: ulimit -n raises that)", limit.rlim_cur);
+  if (code == ENFILE) reason += " (on the whole machine: sysctl fs.file-max raises that)";
+  return reason;
+}
+
 Error system_error(const std::string& what) {
   const int code = errno;
-  return {Errc::system, what + ": " + std::strerror(code)};
+  return {Errc::system, what + ": " + system_reason(code)};
+}
+
+void throw_system_error(const std::string& what) {
+  const int code = errno;
+  if (code != EMFILE && code != ENFILE && code != ENOBUFS && code != ENOMEM)
+    throw system_error(what);
+  throw Shortage(Errc::system, what + ": " + system_reason(code));
 }
 
 }  // namespace iridium

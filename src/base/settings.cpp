@@ -14,7 +14,8 @@ namespace {
 constexpr std::array table = {
     Setting{"ContextOptions::backend", "--backend", variables::backend, "auto",
             "Where ranks run: `host`, `cuda`, `hip`, or `auto` for the best one present."},
-    Setting{"ContextOptions::device", "", variables::device, "local rank modulo number of GPUs",
+    Setting{"ContextOptions::device", "", variables::device,
+            "local rank modulo number of usable GPUs",
             "The GPU this rank uses; counts the visible ones from 0."},
     Setting{
         "ContextOptions::placement", "", variables::placement, "device",

@@ -44,11 +44,14 @@ void check_overlap(const char* operation, const detail::CollectiveBuffers& buffe
                                        extents.in_place.empty() ? "" : " but are not the same"));
 }
 
-Error no_room(const CollectiveCall& call, const char* option, std::size_t bytes,
+Error no_room(const CollectiveCall& call, const std::string& setting, std::size_t bytes,
               std::size_t needed) {
-  return refusal(call.operation,
-                 fmt::format("TeamOptions::{} of {} is {} bytes; {} needs at least {}", option,
-                             call.team.name(), bytes, call.choice.algorithm, needed));
+  return refusal(call.operation, fmt::format("{} is {} bytes; {} needs at least {}", setting, bytes,
+                                             call.choice.algorithm, needed));
+}
+
+std::string option_of(const CollectiveCall& call, const char* option) {
+  return fmt::format("TeamOptions::{} of {}", option, call.team.name());
 }
 
 /// a / b, rounded up.
@@ -142,7 +145,7 @@ Rounds one_round(const CollectiveCall& call, std::size_t total, std::size_t gran
 std::size_t packet_words(const CollectiveCall& call) {
   const std::size_t slots = detail::Access::team(call.team)->layout().packet_slots;
   if (slots == 0)
-    throw no_room(call, "packet_bytes", 0,
+    throw no_room(call, option_of(call, "packet_bytes"), 0,
                   sizeof(Packet) * static_cast<std::size_t>(call.team.size()));
   return std::min<std::size_t>(slots, std::numeric_limits<std::uint32_t>::max() / 2);
 }
@@ -157,7 +160,12 @@ Rounds cut_into_rounds(const CollectiveCall& call, std::size_t total, std::size_
                        std::size_t bytes_each) {
   const std::size_t room = staged_bytes(call);
   const std::size_t limit = room / bytes_each / granule * granule;
-  if (limit == 0) throw no_room(call, "scratch_bytes", room, granule * bytes_each);
+  if (limit == 0) {
+    const bool is_the_lanes = room == detail::Access::team(call.team)->layout().scratch_bytes;
+    throw no_room(call,
+                  is_the_lanes ? option_of(call, "scratch_bytes") : "a round of the tuning table",
+                  room, granule * bytes_each);
+  }
   // Rounds of about the same size, as few as can be.
   const std::size_t even = divided(total, divided(total, limit));
   const std::size_t chunk = divided(even, granule) * granule;

@@ -15,6 +15,7 @@
 #include "runtime/rendezvous_hello.h"
 #include "runtime/rendezvous_leader.h"
 #include "runtime/runtime_directory.h"
+#include "runtime/shortage.h"
 #include "runtime/socket.h"
 
 namespace iridium {
@@ -35,7 +36,8 @@ class Follower {
   Rendezvous run() {
     auto pause = std::chrono::microseconds(100);
     while (!wait_.deadline().expired()) {
-      if (auto connection = connect_to(path_)) {
+      if (auto connection =
+              outlast_shortage(job_.rank, wait_.deadline(), [this] { return connect_to(path_); })) {
         check_owner(*connection);
         if (auto result = attend(std::move(*connection))) return std::move(*result);
       }

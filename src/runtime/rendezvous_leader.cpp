@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "iridium/version.h"
 #include "runtime/rendezvous_hello.h"
+#include "runtime/shortage.h"
 #include "runtime/socket.h"
 
 namespace iridium {
@@ -52,7 +53,7 @@ class LeaderLock {
     const Deadline end_of_sweeps(std::chrono::milliseconds(100));
     while (true) {
       file_ = open_lock(path_, O_CREAT);
-      if (!file_) throw system_error("cannot open " + path_);
+      if (!file_) throw_system_error("cannot open " + path_);
       const LockAttempt attempt = try_lock(file_, path_);
       if (attempt.is_mine) return;
       if (attempt.is_held && end_of_sweeps.expired())
@@ -77,9 +78,10 @@ constexpr std::string_view lock_suffix = ".lock";
 
 /// Removes what leaders that were killed have left in the directory.
 void sweep(const std::filesystem::path& directory) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    std::string path = entry.path();
+  std::error_code problem;
+  std::filesystem::directory_iterator entry(directory, problem);
+  for (; !problem && entry != std::filesystem::directory_iterator(); entry.increment(problem)) {
+    std::string path = entry->path();
     if (!path.ends_with(lock_suffix)) continue;
     const FileDescriptor file = open_lock(path, 0);
     if (!file || !try_lock(file, path).is_mine) continue;
@@ -121,7 +123,7 @@ class Leader {
   Leader(const Job& job, const std::string& path, const WaitLimit& limit)
       : job_(job), wait_(0, limit), members_(static_cast<std::size_t>(job.size)) {
     sweep(std::filesystem::path(path).parent_path());
-    meeting_point_.emplace(path);
+    outlast_shortage(0, wait_.deadline(), [&] { meeting_point_.emplace(path); });
   }
 
   void gather() {
@@ -167,7 +169,7 @@ class Leader {
     }
     for (int low = 1; low < job_.size; ++low)
       for (int high = low + 1; high < job_.size; ++high) {
-        auto [first, second] = make_socket_pair();
+        auto [first, second] = outlast_shortage(0, wait_.deadline(), make_socket_pair);
         send_link(low, high, std::move(first));
         send_link(high, low, std::move(second));
       }
@@ -247,14 +249,16 @@ class Leader {
   /// Where descriptors run out, whoever has waited longest without a word makes room; a rank comes
   /// again.
   std::optional<FileDescriptor> accept_next() {
-    while (true) {
-      try {
-        return accept_from(meeting_point_->listener());
-      } catch (const Error&) {
-        if (strangers_.empty()) throw;
-        strangers_.pop_front();
+    return outlast_shortage(0, wait_.deadline(), [this] {
+      while (true) {
+        try {
+          return accept_from(meeting_point_->listener());
+        } catch (const Shortage&) {
+          if (strangers_.empty()) throw;
+          strangers_.pop_front();
+        }
       }
-    }
+    });
   }
 
   void read_strangers() {

@@ -35,7 +35,7 @@ sockaddr_un address_of(const std::string& path) {
 
 FileDescriptor open_socket() {
   FileDescriptor descriptor(::socket(AF_UNIX, socket_type, 0));
-  if (!descriptor) throw system_error("cannot open a Unix socket");
+  if (!descriptor) throw_system_error("cannot open a Unix socket");
   return descriptor;
 }
 
@@ -84,7 +84,7 @@ void take_descriptors(msghdr& header, MessageReader& reader) {
   if ((header.msg_flags & MSG_CTRUNC) == 0) return;
   if (received >= max_descriptors_per_read)
     throw Error(Errc::protocol, "more descriptors came at once than any message carries");
-  throw Error(Errc::system, "a descriptor was lost: this process has too many open files");
+  throw Error(Errc::system, "a descriptor that a peer sent was lost: " + system_reason(EMFILE));
 }
 
 }  // namespace
@@ -116,12 +116,12 @@ std::optional<FileDescriptor> accept_from(const FileDescriptor& listener) {
       ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (connection) return connection;
   if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return std::nullopt;
-  throw system_error("accept");
+  throw_system_error("accept");
 }
 
 std::pair<FileDescriptor, FileDescriptor> make_socket_pair() {
   std::array<int, 2> ends = {};
-  if (::socketpair(AF_UNIX, socket_type, 0, ends.data()) != 0) throw system_error("socketpair");
+  if (::socketpair(AF_UNIX, socket_type, 0, ends.data()) != 0) throw_system_error("socketpair");
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 

@@ -17,6 +17,8 @@ namespace iridium {
 /// The longest path a Unix socket can have.
 inline constexpr std::size_t max_socket_path = 107;
 
+// What makes a descriptor throws `Shortage` when none is left.
+
 /// A listening socket at `path`; throws `system`.
 FileDescriptor listen_at(const std::string& path);
 /// A connection to `path`; none when nobody listens there at the moment.

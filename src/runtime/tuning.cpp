@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <sstream>
 
 #include "base/settings.h"
+#include "base/system_error.h"
 #include "base/text.h"
 #include "iridium/errors.h"
 
@@ -148,13 +150,15 @@ const TuningTable& tuning_table() {
         !std::filesystem::is_regular_file(*path, problem))
       throw Error(Errc::invalid_argument,
                   fmt::format("{} is '{}', which is no file", variables::tuning_table, *path));
-    std::ifstream file(*path);
     std::ostringstream text;
+    errno = 0;
+    std::ifstream file(*path);
     // Inserting nothing would count as a failure.
     if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
     if (file.fail() || text.fail())
       throw Error(Errc::invalid_argument,
-                  fmt::format("{} is '{}', which cannot be read", variables::tuning_table, *path));
+                  fmt::format("{} is '{}', which cannot be read: {}", variables::tuning_table,
+                              *path, system_reason(errno != 0 ? errno : EIO)));
     check_file(*path, text.str());
     // What the file does not decide, the shipped table does.
     return TuningTable(fmt::format("{}\n{}", text.str(), shipped_table));

@@ -51,5 +51,31 @@ TEST(SystemErrors, SayWhatWasTriedAndWhyItFailed) {
   EXPECT_STREQ(error.what(), "system: cannot open it: No such file or directory");
 }
 
+TEST(SystemErrors, SayHowToRaiseTheLimitOfDescriptors) {
+  errno = EMFILE;
+  const std::string own = system_error("cannot open it").what();
+  EXPECT_TRUE(own.starts_with("system: cannot open it: Too many open files (this process may have"))
+      << own;
+  EXPECT_NE(own.find("ulimit -n"), std::string::npos) << own;
+  errno = ENFILE;
+  const std::string machines = system_error("cannot open it").what();
+  EXPECT_NE(machines.find("fs.file-max"), std::string::npos) << machines;
+}
+
+TEST(SystemErrors, AreShortagesWhereTryingAgainMayHelp) {
+  for (const int code : {EMFILE, ENFILE, ENOBUFS, ENOMEM}) {
+    errno = code;
+    EXPECT_THROW(throw_system_error("socket"), Shortage);
+  }
+  errno = EACCES;
+  try {
+    throw_system_error("socket");
+  } catch (const Shortage&) {
+    FAIL() << "no permission comes by itself";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "system: socket: Permission denied");
+  }
+}
+
 }  // namespace
 }  // namespace iridium

@@ -130,6 +130,24 @@ TEST(BenchPeers, ThatCannotStartDoNotStopTheRun) {
       << result.output;
 }
 
+TEST(BenchPeers, ThatHaveEndedKeepTheirNumberWhileTheirGroupMayBeKilled) {
+  const PeerScript script(R"(
+while [[ $# -gt 0 ]]; do [[ $1 != --turns ]] || echo $$ > "$2/number"; shift; done
+exit 3)");
+  const SignalSource signals;
+  const std::vector<BenchHeat> heats = {{.operation = "put", .bytes = 8}};
+  pid_t process = 0;
+  {
+    BenchPeer peer(script.path(), {}, heats, 2, signals);
+    std::ifstream(fs::path(peer.folder()) / "number") >> process;
+    ASSERT_GT(process, 0);
+    EXPECT_EQ(::kill(process, 0), 0);
+    static_cast<void>(peer.end());
+    EXPECT_EQ(::kill(process, 0), 0);
+  }
+  EXPECT_NE(::kill(process, 0), 0);
+}
+
 TEST(BenchPeers, ThatDieInTheirTurnDoNotStopTheRun) {
   const PeerScript peer(polite("[[ $round != 2 ]] || { echo 'out of ink'; exit 1; }"));
   const CommandResult result = bench_with(peer);

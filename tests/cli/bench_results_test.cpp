@@ -367,6 +367,8 @@ TEST(BenchFiles, ThatCannotBeReadAreErrorsOfTheSystem) {
   };
   EXPECT_EQ(refusal("/nowhere/f.json"),
             "system: cannot open /nowhere/f.json: No such file or directory");
+  const std::string too_long = "/tmp/" + std::string(300, 'x');
+  EXPECT_EQ(refusal(too_long), "system: cannot open " + too_long + ": File name too long");
   const std::string folder = std::filesystem::temp_directory_path();
   EXPECT_EQ(refusal(folder), "system: cannot open " + folder + ": it is no file");
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "command.h"
 #include "iridium/errors.h"
@@ -87,13 +88,18 @@ TEST_F(OutputFiles, AreWrittenWhereALinkLeads) {
 }
 
 TEST_F(OutputFiles, SayWhyTheyCannotBeWritten) {
-  const std::string nowhere = path("none/out.json");
-  try {
-    const OutputFile file(nowhere);
-    FAIL() << "taken";
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "system: cannot write to " + nowhere + ": No such file or directory");
+  fs::create_symlink(path("ring"), path("ring"));
+  const std::pair<std::string, const char*> cases[] = {
+      {path("none/out.json"), "No such file or directory"},
+      {path(std::string(300, 'x')), "File name too long"},
+      {path("ring"), "Too many levels of symbolic links"}};
+  for (const auto& [nowhere, reason] : cases) {
+    try {
+      const OutputFile file(nowhere);
+      FAIL() << "taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()), "system: cannot write to " + nowhere + ": " + reason);
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "iridium/tuning.h"
@@ -116,14 +117,22 @@ TEST(KilledLeader, ItsFilesGoWhenAnyOtherJobMeets) {
   EXPECT_TRUE(files_in(directory.path()).empty());
 }
 
-/// So many descriptors more than there are now.
-void limit_descriptors(rlim_t more) {
+/// So many descriptors more than there are now. Returns the limit there was.
+rlim_t limit_descriptors(rlim_t more) {
   const int next = ::dup(0);
   ::close(next);
   ::rlimit limit = {};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = static_cast<rlim_t>(next) + more;
+  const rlim_t before = std::exchange(limit.rlim_cur, static_cast<rlim_t>(next) + more);
   require(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "a limit");
+  return before;
+}
+
+void set_descriptor_limit(rlim_t descriptors) {
+  ::rlimit limit = {};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = descriptors;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 IR_SCENARIO(rank_1_lacks_descriptors) {
@@ -138,7 +147,7 @@ IR_SCENARIO(rank_1_lacks_descriptors) {
   const Error error = require_error(Errc::system, {1}, [&] { Context context(job, options); });
   // CUDA says less of it.
   const std::string text = error.what();
-  require(text.find("oo many open files") != std::string::npos ||
+  require(text.find("ulimit -n raises that") != std::string::npos ||
               text.find("as a descriptor") != std::string::npos,
           text);
 }
@@ -151,14 +160,10 @@ TEST(LackOfDescriptors, IsBlamedOnTheRankThatHasIt) {
 IR_SCENARIO(strangers_take_the_leaders_descriptors) {
   std::vector<FileDescriptor> strangers;
   ContextOptions options = {.construction_timeout = std::chrono::minutes(1)};
+  rlim_t before = 0;
   options.on_step = [&](std::string_view step) {
-    ::rlimit limit = {};
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    if (job.rank == 0 && step == "rendezvous") limit_descriptors(10);
-    if (job.rank == 0 && step == "links") {
-      limit.rlim_cur = limit.rlim_max;
-      ::setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    if (job.rank == 0 && step == "rendezvous") before = limit_descriptors(10);
+    if (job.rank == 0 && step == "links") set_descriptor_limit(before);
     if (job.rank == 1 && step == "rendezvous")
       while (strangers.size() < 20) {
         if (auto stranger = connect_to(rendezvous_path(job, "default")))
@@ -173,6 +178,68 @@ IR_SCENARIO(strangers_take_the_leaders_descriptors) {
 
 TEST(LackOfDescriptors, DoesNotEndARendezvousForWhichStrangersCame) {
   expect_all_ok(run_ranks(RankKind::processes, "strangers_take_the_leaders_descriptors", 2));
+}
+
+/// Leaves `job`'s rank so many descriptors for its rendezvous, and all of them half a second later.
+void lack_descriptors_for_a_while(const Job& job, rlim_t at_first) {
+  std::jthread others;
+  ContextOptions options = {.construction_timeout = std::chrono::minutes(1)};
+  options.on_step = [&](std::string_view step) {
+    if (step != "rendezvous") return;
+    others = std::jthread([before = limit_descriptors(at_first)] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      set_descriptor_limit(before);
+    });
+  };
+  Context context(job, options);
+  others.join();
+  context.barrier();
+}
+
+IR_SCENARIO(leader_cannot_open_its_lock) {
+  if (job.rank == 0) return lack_descriptors_for_a_while(job, 0);
+  Context(job).barrier();
+}
+IR_SCENARIO(leader_cannot_accept) {
+  // Enough for the lock and the socket that listens.
+  if (job.rank == 0) return lack_descriptors_for_a_while(job, 2);
+  Context(job).barrier();
+}
+IR_SCENARIO(follower_cannot_connect) {
+  if (job.rank == 1) return lack_descriptors_for_a_while(job, 0);
+  Context(job).barrier();
+}
+
+TEST(LackOfDescriptors, ForAMomentDoesNotEndARendezvous) {
+  for (const char* scenario :
+       {"leader_cannot_open_its_lock", "leader_cannot_accept", "follower_cannot_connect"}) {
+    SCOPED_TRACE(scenario);
+    expect_all_ok(run_ranks(RankKind::processes, scenario, 3));
+  }
+}
+
+IR_SCENARIO(lacks_descriptors_for_good) {
+  rlim_t before = 0;
+  ContextOptions options = {.construction_timeout = std::chrono::milliseconds(300)};
+  options.on_step = [&](std::string_view) { before = limit_descriptors(0); };
+  const Error error = require_error(Errc::system, {}, [&] {
+    try {
+      Context context(job, options);
+    } catch (...) {
+      // UBSan looks at what was thrown by a descriptor of its own.
+      set_descriptor_limit(before);
+      throw;
+    }
+  });
+  require(std::string(error.what()).find("Too many open files (this process may have ") !=
+              std::string::npos,
+          error.what());
+}
+
+TEST(LackOfDescriptors, ForGoodSaysHowToRaiseTheLimit) {
+  const auto jobs = make_local_jobs(2);
+  for (const Job& job : jobs)
+    expect_all_ok(run_ranks(RankKind::processes, "lacks_descriptors_for_good", {job}));
 }
 
 }  // namespace

@@ -321,6 +321,23 @@ TEST(TuningFiles, GoBeforeTheShippedTable) {
   expect_all_ok(run_ranks(RankKind::processes, "table_from_a_file", 2));
 }
 
+IR_SCENARIO(table_of_tiny_rounds) {
+  use_table("all_reduce plain * * * one_shot 1 1 8\n");
+  Context context(job);
+  Stream stream = context.make_stream();
+  auto array = context.allocate<float>(1024);
+  const std::string message =
+      require_error(Errc::invalid_argument, {}, [&] {
+        all_reduce(stream, context.world(), array.data(), array.data(), 1024);
+      }).what();
+  require(message.find("a round of the tuning table is 8 bytes; one_shot needs at least ") !=
+              std::string::npos,
+          message);
+}
+TEST(TuningFiles, WithRoundsThatAreTooSmallAreWhatIsBlamed) {
+  expect_all_ok(run_ranks(RankKind::processes, "table_of_tiny_rounds", 2));
+}
+
 IR_SCENARIO(table_of_links) {
   use_table(
       "all_reduce * * nvlink * * near 1 1 0\n"
@@ -384,6 +401,15 @@ IR_SCENARIO(no_table) {
             message);
   }
   ::unlink(fifo.c_str());
+  const std::pair<std::string, const char*> reasons[] = {
+      {"/nonexistent/table", "No such file or directory"},
+      {"/tmp/" + std::string(300, 'x'), "File name too long"}};
+  for (const auto& [path, reason] : reasons) {
+    ::setenv("IRIDIUM_TUNING_TABLE", path.c_str(), 1);
+    const std::string message =
+        require_error(Errc::invalid_argument, {}, [] { tuning_table(); }).what();
+    require(message.ends_with("'" + path + "', which cannot be read: " + reason), message);
+  }
 }
 IR_SCENARIO(empty_table) {
   use_table("");
