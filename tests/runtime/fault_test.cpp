@@ -86,14 +86,10 @@ TEST(ForkedChild, CannotLeaveInItsParentsName) {
   expect_all_ok(run_ranks(RankKind::processes, "child_ends_its_copy", 3));
 }
 
-IR_SCENARIO(forks_while_a_thread_waits) {
-  auto context = std::make_unique<Context>(job, ContextOptions{.timeout = long_timeout});
-  auto team = std::make_unique<Team>(context->make_team({0, 1}));
-  if (job.rank == 0) {
-    context->barrier();
-    return team->barrier();
-  }
-  std::thread waiting([&] { team->barrier(); });
+/// Forks while a thread of rank 1 is in `call`; the child ends its copies.
+void fork_during(std::unique_ptr<Context>& context, std::unique_ptr<Team>& team,
+                 const std::function<void()>& call, const std::function<void()>& end_call) {
+  std::jthread thread(call);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const pid_t child = ::fork();
   if (child == 0) {
@@ -104,14 +100,34 @@ IR_SCENARIO(forks_while_a_thread_waits) {
   }
   int status = 1;
   ::waitpid(child, &status, 0);
-  context->barrier();
-  waiting.join();
-  require(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-          "the child ended its copy of a context in which a thread of the parent waits");
+  end_call();
+  require(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended its copies");
 }
 
-TEST(ForkedChild, EndsItsCopyThoughAThreadOfTheParentWaitsInIt) {
+IR_SCENARIO(forks_while_a_thread_waits) {
+  auto context = std::make_unique<Context>(job, ContextOptions{.timeout = long_timeout});
+  auto team = std::make_unique<Team>(context->make_team({0, 1}));
+  const auto call = [&] { team->barrier(); };
+  if (job.rank == 1) return fork_during(context, team, call, [&] { context->barrier(); });
+  context->barrier();
+  call();
+}
+
+IR_SCENARIO(forks_while_a_thread_sends) {
+  auto context = std::make_unique<Context>(job, ContextOptions{.timeout = long_timeout});
+  auto team = std::make_unique<Team>(context->make_team({0, 1}));
+  const pid_t first = team->all_gather(::getpid())[0];
+  // More than the link to a rank that does not read takes.
+  std::vector<std::byte> bytes(Team::max_host_bytes);
+  const auto call = [&] { team->broadcast_bytes(bytes, 1); };
+  if (job.rank == 0) return call();
+  ::kill(first, SIGSTOP);
+  fork_during(context, team, call, [&] { ::kill(first, SIGCONT); });
+}
+
+TEST(ForkedChild, EndsItsCopiesThoughAThreadOfTheParentIsInACall) {
   expect_all_ok(run_ranks(RankKind::processes, "forks_while_a_thread_waits", 2));
+  expect_all_ok(run_ranks(RankKind::processes, "forks_while_a_thread_sends", 2));
 }
 
 struct DoNothing {
