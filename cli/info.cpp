@@ -77,7 +77,8 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
           .value_name("OPERATION");
   info.add_flag("--peers", options.peers,
                 "Starts -n ranks and shows instead what lies between every two of them: the link, "
-                "how long a barrier takes, how fast bytes move, and whether they arrive as sent.")
+                "how long a barrier takes, how fast kernels store to and load from the other's "
+                "memory, and whether bytes arrive as sent.")
       .excludes(settings)
       .excludes(choose);
   // For the ranks that the command starts itself.

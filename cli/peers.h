@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/peer_meter.h"
 #include "cli/run.h"
-#include "iridium/types.h"
 
 namespace iridium::cli {
 
@@ -14,18 +14,6 @@ namespace iridium::cli {
 struct PeersCommand {
   RunOptions job = {};
   std::string format = "table";  ///< "table" or "json"
-};
-
-/// How one rank reaches the memory of another.
-struct PeerFigures {
-  int from = 0;
-  int to = 0;
-  Link link = Link::none;
-  double barrier_us = 0;  ///< of the two alone
-  double put_gbps = 0;
-  double get_gbps = 0;
-  std::string wrong =
-      {};  ///< what failed, or what came out that should not have; empty: all is well
 };
 
 struct PeersReport {
@@ -38,12 +26,14 @@ struct PeersReport {
   bool is_well() const;
 };
 
-// One line each, the job first. What is cut off at the end of a file is not read.
+// One line each, the job first. What is cut off at the end of a file is not read; pairs come out
+// in the order of their ranks.
 std::string as_line(const std::string& backend, const std::vector<int>& devices);
 std::string as_line(const PeerFigures& figures);
 PeersReport read_peers(std::istream& from);
 
-/// What a reader should look into: pairs that are wrong, or slow beside others with the same link.
+/// What a reader should look into: pairs that are wrong, could not be measured, or are slow for
+/// their link or beside others with the same one; then the usual causes.
 std::vector<std::string> peer_hints(const PeersReport& report);
 /// For people: a table of rows and columns for every figure, then the hints.
 std::string peers_as_table(const PeersReport& report);

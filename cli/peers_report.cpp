@@ -4,6 +4,7 @@
 #include <functional>
 #include <istream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/peers.h"
 #include "cli/text_table.h"
@@ -25,10 +26,14 @@ std::string text_of(const Json& json, int indent) {
 }
 
 Json to_json(const PeerFigures& pair) {
-  return {{"from", pair.from},         {"to", pair.to},
-          {"link", name(pair.link)},   {"barrier_us", pair.barrier_us},
-          {"put_gbps", pair.put_gbps}, {"get_gbps", pair.get_gbps},
-          {"wrong", pair.wrong}};
+  return {{"from", pair.from},
+          {"to", pair.to},
+          {"link", name(pair.link)},
+          {"barrier_us", pair.barrier_us},
+          {"store_gbps", pair.store_gbps},
+          {"load_gbps", pair.load_gbps},
+          {"wrong", pair.wrong},
+          {"error", pair.error}};
 }
 
 PeerFigures figures_from(const Json& json) {
@@ -37,13 +42,15 @@ PeerFigures figures_from(const Json& json) {
   pair.to = json.at("to");
   pair.link = parse_link(json.at("link").get<std::string>());
   pair.barrier_us = json.at("barrier_us");
-  pair.put_gbps = json.at("put_gbps");
-  pair.get_gbps = json.at("get_gbps");
+  pair.store_gbps = json.at("store_gbps");
+  pair.load_gbps = json.at("load_gbps");
   pair.wrong = json.at("wrong");
+  pair.error = json.at("error");
   return pair;
 }
 
 std::string number_text(double value) {
+  if (value < 1) return fmt::format("{:.2g}", value);
   return value < 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
 }
 
@@ -64,21 +71,29 @@ std::string matrix(const PeersReport& report, const std::string& title,
   return title + "\n" + table.render() + "\n";
 }
 
-/// A hint for pairs that move bytes in this direction much slower than the best with their link.
+bool has_link(const PeerFigures& pair) {
+  return pair.link != Link::shared && pair.link != Link::apart;
+}
+
+/// What pairs reach in this way that are slow for their link, or beside others with the same one.
+/// Ranks that share a GPU share what disturbs it.
 void find_slow_ones(const PeersReport& report, const std::string& verb,
                     double PeerFigures::* figure, std::vector<std::string>& hints) {
   for (const PeerFigures& pair : report.pairs) {
-    // Ranks that share a GPU share what disturbs it.
-    if (!pair.wrong.empty() || pair.link == Link::shared) continue;
+    const double rate = pair.*figure;
+    if (rate == 0 || !pair.wrong.empty() || !has_link(pair)) continue;
     double best = 0;
     for (const PeerFigures& other : report.pairs)
       if (other.link == pair.link) best = std::max(best, other.*figure);
-    if (pair.*figure >= slow_share * best) continue;
-    hints.push_back(fmt::format(
-        "rank {} {} rank {} at {} GB/s, others with this link reach {}: look at `nvidia-smi topo "
-        "-m` for what lies between their GPUs; an IOMMU that translates, or ACS on a PCIe switch, "
-        "sends such traffic through the CPU",
-        pair.from, verb, pair.to, number_text(pair.*figure), number_text(best)));
+    std::string expected;
+    if (const double least = least_gbps(pair.link); rate < least)
+      expected = fmt::format("a link of this kind ({}) reaches {}", name(pair.link), least);
+    else if (rate < slow_share * best)
+      expected = fmt::format("others with this link reach {}", number_text(best));
+    else
+      continue;
+    hints.push_back(fmt::format("rank {} {} rank {} at {} GB/s; {}", pair.from, verb, pair.to,
+                                number_text(rate), expected));
   }
 }
 
@@ -87,7 +102,7 @@ void find_slow_ones(const PeersReport& report, const std::string& verb,
 bool PeersReport::is_well() const {
   const auto count = devices.size();
   return pairs.size() == count * (count - std::min<std::size_t>(count, 1)) &&
-         std::ranges::all_of(pairs, [](const PeerFigures& pair) { return pair.wrong.empty(); });
+         std::ranges::all_of(pairs, &PeerFigures::is_well);
 }
 
 std::string as_line(const std::string& backend, const std::vector<int>& devices) {
@@ -110,22 +125,29 @@ PeersReport read_peers(std::istream& from) {
       report.pairs.push_back(figures_from(json));
     }
   }
+  std::ranges::sort(report.pairs, {},
+                    [](const PeerFigures& pair) { return std::pair(pair.from, pair.to); });
   return report;
 }
 
 std::vector<std::string> peer_hints(const PeersReport& report) {
   std::vector<std::string> hints;
+  find_slow_ones(report, "stores to", &PeerFigures::store_gbps, hints);
+  find_slow_ones(report, "loads from", &PeerFigures::load_gbps, hints);
+  bool blames_link = !hints.empty();
+  for (const PeerFigures& pair : report.pairs) {
+    if (pair.wrong.empty()) continue;
+    hints.push_back(pair.wrong);
+    blames_link = blames_link || has_link(pair);
+  }
+  if (blames_link)
+    hints.emplace_back(
+        "usual causes: an IOMMU that translates, ACS on a PCIe switch, or a link that trained "
+        "down; `nvidia-smi topo -m` shows what lies between GPUs, docs/several_gpus.md what to do");
   for (const PeerFigures& pair : report.pairs)
-    if (!pair.wrong.empty()) {
-      hints.push_back(
-          fmt::format("rank {} and the memory of rank {}: {}", pair.from, pair.to, pair.wrong));
-      if (pair.link != Link::shared)
-        hints.back() +=
-            "; where GPUs do not get each other's bytes, an IOMMU that translates or ACS on a PCIe "
-            "switch is the usual cause: see docs/several_gpus.md";
-    }
-  find_slow_ones(report, "writes to", &PeerFigures::put_gbps, hints);
-  find_slow_ones(report, "reads from", &PeerFigures::get_gbps, hints);
+    if (!pair.error.empty())
+      hints.push_back(fmt::format("rank {} and the memory of rank {} could not be measured: {}",
+                                  pair.from, pair.to, pair.error));
   return hints;
 }
 
@@ -137,21 +159,22 @@ std::string peers_as_table(const PeersReport& report) {
   text += "\nEvery row acts on the memory of the ranks in its columns.\n\n";
   text +=
       matrix(report, "link", [](const PeerFigures& pair) { return std::string(name(pair.link)); });
-  const auto figure = [&](const std::string& title, double PeerFigures::* value) {
-    text += matrix(report, title, [value](const PeerFigures& pair) {
-      return pair.wrong.empty() ? number_text(pair.*value) : "wrong";
+  const auto number = [](const PeerFigures& pair, double value) {
+    return value == 0 && !pair.error.empty() ? "failed" : number_text(value);
+  };
+  text += matrix(report, "barrier of the two, microseconds",
+                 [&](const PeerFigures& pair) { return number(pair, pair.barrier_us); });
+  const auto rates = [&](const std::string& title, double PeerFigures::* rate) {
+    text += matrix(report, title, [&](const PeerFigures& pair) {
+      return pair.wrong.empty() ? number(pair, pair.*rate) : "wrong";
     });
   };
-  figure("barrier of the two, microseconds", &PeerFigures::barrier_us);
-  figure("put, GB/s", &PeerFigures::put_gbps);
-  figure("get, GB/s", &PeerFigures::get_gbps);
-  const std::vector<std::string> hints = peer_hints(report);
-  for (const std::string& hint : hints) text += "note: " + hint + "\n";
-  const auto wrong = std::ranges::count_if(
-      report.pairs, [](const PeerFigures& pair) { return !pair.wrong.empty(); });
-  const int expected = report.ranks() * (report.ranks() - 1);
+  rates("stores, GB/s", &PeerFigures::store_gbps);
+  rates("loads, GB/s", &PeerFigures::load_gbps);
+  for (const std::string& hint : peer_hints(report)) text += "note: " + hint + "\n";
   text += fmt::format("{} of {} pairs read and wrote each other's bytes as they should\n",
-                      static_cast<std::ptrdiff_t>(report.pairs.size()) - wrong, expected);
+                      std::ranges::count_if(report.pairs, &PeerFigures::is_well),
+                      report.ranks() * (report.ranks() - 1));
   return text;
 }
 
