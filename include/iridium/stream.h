@@ -9,10 +9,23 @@
 namespace iridium {
 
 class Graph;
+class Marker;
 namespace detail {
 class StreamImpl;
 class GraphImpl;
 struct Access;
+
+/// What streams and graphs can keep alive.
+class Resource {
+ public:
+  Resource() = default;
+  Resource(const Resource&) = delete;
+  Resource& operator=(const Resource&) = delete;
+  virtual ~Resource() = default;
+  /// Its memory is used again only after `work`. Streams that go before their work is done call it:
+  /// the resource may be of a context that does not know them.
+  virtual void keep_until(std::shared_ptr<const Marker> work) const = 0;
+};
 }  // namespace detail
 
 /// Whether a stream is recording instead of running.
@@ -37,7 +50,7 @@ class StreamRef {
   /// Sets `bytes` bytes to `value`.
   void fill(void* to, unsigned char value, std::size_t bytes);
   /// Calls `function` on a host thread when the stream gets there; it may not call Iridium, nor own
-  /// streams or contexts. When captured, it is called at every replay.
+  /// streams, graphs or contexts. When captured, it is called at every replay.
   void call(std::function<void()> function);
 
   /// Waits until all work is done, however long it takes: only waits for other ranks are bounded.
@@ -47,7 +60,8 @@ class StreamRef {
   bool idle();
 
   /// From here on calls are recorded, not run. Throws `invalid_argument` when a capture is active
-  /// already.
+  /// already. On a borrowed stream keep a reference until `end_capture`: with the last one goes
+  /// what the graph would keep alive.
   void begin_capture();
   /// Ends the capture and returns what was recorded.
   Graph end_capture();
@@ -71,9 +85,9 @@ class StreamRef {
   detail::StreamImpl& impl() const;
   /// Keeps `resource` alive as long as the graph being captured, or until the work queued so far
   /// is done.
-  void retain(std::shared_ptr<const void> resource);
+  void retain(std::shared_ptr<const detail::Resource> resource);
   /// Keeps `resource` alive as long as the graph being captured by Iridium, if any.
-  void retain_in_capture(std::shared_ptr<const void> resource);
+  void retain_in_capture(std::shared_ptr<const detail::Resource> resource);
   template <class T>
   friend class SymmetricArray;
 };

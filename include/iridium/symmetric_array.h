@@ -14,9 +14,8 @@ namespace iridium {
 namespace detail {
 /// A block of the symmetric heap. Giving up the last reference frees it: locally, at once, without
 /// a collective.
-class Allocation {
+class Allocation : public Resource {
  public:
-  virtual ~Allocation() = default;
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   /// The same block in `rank`'s segment; throws `invalid_argument` for a rank that does not exist.

@@ -101,10 +101,10 @@ class StreamImpl {
   virtual void call(std::function<void()> function) = 0;
   /// Runs `blocks` blocks of the kernel whose value is at `kernel`, which is copied.
   virtual void launch_kernel(const KernelEntry& entry, const void* kernel, int blocks) = 0;
-  virtual void retain(std::shared_ptr<const void> resource) = 0;
+  virtual void retain(std::shared_ptr<const Resource> resource) = 0;
   /// Keeps `resource` as long as the graph that is being captured here; nothing when there is none,
   /// or when its capture was not begun by Iridium.
-  virtual void retain_in_capture(std::shared_ptr<const void> resource) = 0;
+  virtual void retain_in_capture(std::shared_ptr<const Resource> resource) = 0;
   virtual void synchronize() = 0;
   virtual bool idle() = 0;
   virtual void begin_capture() = 0;

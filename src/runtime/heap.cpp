@@ -40,6 +40,9 @@ class Heap::Block final : public detail::Allocation {
   Block& operator=(const Block&) = delete;
 
   std::byte* at(int rank) const override { return heap_->translate(data(), rank); }
+  void keep_until(std::shared_ptr<const Marker> work) const override {
+    heap_->streams_->add_work(std::move(work));
+  }
 
  private:
   std::shared_ptr<Heap> heap_;

@@ -46,11 +46,11 @@ void StreamRef::call(std::function<void()> function) {
   impl().call(std::move(function));
 }
 
-void StreamRef::retain(std::shared_ptr<const void> resource) {
+void StreamRef::retain(std::shared_ptr<const detail::Resource> resource) {
   if (resource) impl().retain(std::move(resource));
 }
 
-void StreamRef::retain_in_capture(std::shared_ptr<const void> resource) {
+void StreamRef::retain_in_capture(std::shared_ptr<const detail::Resource> resource) {
   if (resource) impl().retain_in_capture(std::move(resource));
 }
 

@@ -62,15 +62,25 @@ void StreamRegistry::stream_ended(const detail::StreamImpl* id,
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(streams_, [&](const Entry& entry) { return entry.id == id; });
-    if (last_work) last_work_.push_back(std::move(last_work));
-    // A borrowed stream may go at every call, and nobody allocate for days. Twice what was left the
-    // last time, so that looking at all of them costs each of them little.
-    if (last_work_.size() > std::max(pruning_size_, least_pruning_size)) {
-      std::erase_if(last_work_, [](const auto& marker) { return marker->reached(); });
-      pruning_size_ = 2 * last_work_.size();
-    }
+    if (last_work) keep_work(std::move(last_work));
   }
   ended_.notify_all();
+}
+
+void StreamRegistry::add_work(std::shared_ptr<const Marker> work) {
+  const std::lock_guard lock(mutex_);
+  keep_work(std::move(work));
+}
+
+void StreamRegistry::keep_work(std::shared_ptr<const Marker> work) {
+  // A graph brings the same marker for everything that it retains.
+  if (!last_work_.empty() && last_work_.back() == work) return;
+  last_work_.push_back(std::move(work));
+  // A borrowed stream may go at every call, and nobody allocate for days. Twice what was left the
+  // last time, so that looking at all of them costs each of them little.
+  if (last_work_.size() <= std::max(pruning_size_, least_pruning_size)) return;
+  std::erase_if(last_work_, [](const auto& marker) { return marker->reached(); });
+  pruning_size_ = 2 * last_work_.size();
 }
 
 std::vector<std::shared_ptr<detail::StreamImpl>> StreamRegistry::live() const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iridium/team.h"
@@ -13,13 +14,17 @@
 
 namespace iridium::detail {
 
-class TeamState final : private ChannelWatcher {
+class TeamState final : public Resource, private ChannelWatcher {
  public:
   /// Collective over the world, in the same order on every rank.
   TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks, const TeamOptions& options);
   ~TeamState() override;
   TeamState(const TeamState&) = delete;
   TeamState& operator=(const TeamState&) = delete;
+
+  void keep_until(std::shared_ptr<const Marker> work) const override {
+    core_->streams()->add_work(std::move(work));
+  }
 
   /// Throws `not_a_member`, naming `call`.
   void require_member(const std::string& call) const;

@@ -51,6 +51,7 @@ class FakeAllocation final : public detail::Allocation {
  public:
   FakeAllocation() : Allocation(nullptr, 0) {}
   std::byte* at(int) const override { return nullptr; }
+  void keep_until(std::shared_ptr<const Marker>) const override {}
 };
 
 }  // namespace iridium::test

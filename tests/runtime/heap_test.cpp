@@ -286,6 +286,21 @@ TEST(Heaps, FreeWhatAStreamRetained) {
   EXPECT_FALSE(world.allocate(1).empty());
 }
 
+TEST(Heaps, KeepWhatWorkOnStreamsThatTheyDoNotKnowUses) {
+  World world(1, granule);
+  const auto other = std::make_shared<StreamRegistry>();
+  BusyStream busy(*other);
+  busy.block();
+  Array array = world.allocate(granule).front();
+  array->keep_until(busy.stream()->mark());
+  array.reset();
+  EXPECT_TRUE(world.agree());
+  EXPECT_TRUE(world.allocate(1).empty());
+  busy.let_go();
+  EXPECT_FALSE(world.agree());
+  EXPECT_FALSE(world.allocate(1).empty());
+}
+
 TEST(Heaps, FreeWhatAClosedStreamRefuses) {
   // The array's last reference ends inside the refused call, and freeing asks that same stream how
   // far it is.

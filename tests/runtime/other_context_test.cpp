@@ -6,6 +6,9 @@
 #include <thread>
 
 #include "iridium/iridium.h"
+#include "runtime/access.h"
+#include "runtime/team_state.h"
+#include "support/ranks.h"
 
 namespace iridium::test {
 namespace {
@@ -51,6 +54,49 @@ TEST(OtherContexts, StreamsOfCollectivesAreWaitedFor) {
     auto* const numbers = reinterpret_cast<std::uint32_t*>(to);
     all_reduce(stream, owner.world(), numbers, numbers, 1000);
   });
+}
+
+TEST(OtherContexts, StreamsThatGoKeepWhatTheyRetain) {
+  Context owner(small_heap);
+  Context other(small_heap);
+  std::promise<void> gate;
+  {
+    Stream stream = other.make_stream();
+    stream.call([opened = gate.get_future().share()] { opened.wait(); });
+    const auto array = owner.allocate<std::byte>(large);
+    stream.fill(array.data(), 1, array.bytes());
+    array.retain_on(stream);
+  }
+  expect_error(Errc::out_of_memory, [&] {
+    const auto first = owner.allocate<std::byte>(large);
+    const auto second = owner.allocate<std::byte>(large);
+  });
+  gate.set_value();
+}
+
+TEST(OtherContexts, TeamsOutliveWorkOnStreamsThatHaveGone) {
+  Context owner(small_heap);
+  Context other(small_heap);
+  Stream stream = other.make_stream();
+  std::promise<void> gate;
+  std::atomic<bool> passed = false;
+  stream.call([&] {
+    gate.get_future().wait();
+    passed = true;
+  });
+  // Two of them do not fit the heap.
+  const TeamOptions options = {.scratch_bytes = std::size_t{20} << 20};
+  {
+    const Team team = owner.make_team({0}, options);
+    detail::Access::team(team)->keep_until(detail::Access::stream(stream).mark());
+  }
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    gate.set_value();
+  });
+  owner.make_team({0}, options);
+  EXPECT_TRUE(passed);
+  opener.join();
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class CountedMarker final : public Marker {
 class PlainStream final : public detail::StreamImpl {
  public:
   explicit PlainStream(Work& work) : work_(work) {}
-  ~PlainStream() override { tell_end(mark()); }
+  ~PlainStream() override { tell_end(std::make_unique<CountedMarker>(work_)); }
   PlainStream(const PlainStream&) = delete;
   PlainStream& operator=(const PlainStream&) = delete;
 
@@ -36,8 +36,8 @@ class PlainStream final : public detail::StreamImpl {
   void fill(void*, unsigned char, std::size_t) override {}
   void call(std::function<void()>) override {}
   void launch_kernel(const detail::KernelEntry&, const void*, int) override {}
-  void retain(std::shared_ptr<const void>) override {}
-  void retain_in_capture(std::shared_ptr<const void>) override {}
+  void retain(std::shared_ptr<const detail::Resource>) override {}
+  void retain_in_capture(std::shared_ptr<const detail::Resource>) override {}
   void synchronize() override {}
   bool idle() override { return work_.done; }
   void begin_capture() override {}
@@ -46,7 +46,9 @@ class PlainStream final : public detail::StreamImpl {
   void launch(std::shared_ptr<const detail::GraphImpl>) override {}
   void* native_handle() const override { return nullptr; }
   void close() noexcept override {}
-  std::unique_ptr<Marker> mark() override { return std::make_unique<CountedMarker>(work_); }
+  std::unique_ptr<Marker> mark() override {
+    return std::make_unique<CountedMarker>(work_);
+  }
 
  private:
   Work& work_;
@@ -67,6 +69,23 @@ TEST(StreamRegistry, StreamsThatComeAndGoForLongLeaveLittleBehind) {
   stuck.done = true;
   EXPECT_TRUE(all_reached(*registry->mark_all()));
   EXPECT_EQ(stuck.markers, 0);
+}
+
+TEST(StreamRegistry, CountsWorkOnStreamsThatAreNotHere) {
+  Work work;
+  work.done = false;
+  const auto registry = std::make_shared<StreamRegistry>();
+  const auto marker = std::make_shared<CountedMarker>(work);
+  for (int i = 0; i < 100; ++i) registry->add_work(marker);
+  EXPECT_LE(marker.use_count(), 2) << "the same work counts once";
+  EXPECT_FALSE(all_reached(*registry->mark_all()));
+  work.done = true;
+  EXPECT_TRUE(all_reached(*registry->mark_all()));
+  EXPECT_EQ(marker.use_count(), 1);
+  for (int i = 0; i < 1000; ++i) {
+    registry->add_work(std::make_shared<CountedMarker>(work));
+    ASSERT_LE(work.markers, 100) << "after " << i << " pieces of work";
+  }
 }
 
 TEST(StreamRegistry, KnowsAStreamUntilAnotherOneHasLooked) {

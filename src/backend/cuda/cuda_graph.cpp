@@ -69,6 +69,10 @@ CudaGraph::~CudaGraph() {
   if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
 }
 
+void CudaGraph::keep_until(std::shared_ptr<const Marker> work) const {
+  for (const auto& resource : retained) resource->keep_until(work);
+}
+
 std::size_t CudaGraph::node_count() const {
   std::size_t count = 0;
   check_cuda(cudaGraphGetNodes(graph, nullptr, &count), "cannot count a graph's nodes");

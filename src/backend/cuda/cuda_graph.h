@@ -37,12 +37,13 @@ struct HostCall {
   static void destroy(void* call);
 };
 
-struct CudaGraph {
+struct CudaGraph final : detail::Resource {
   explicit CudaGraph(int on_device) : device(on_device) {}
-  ~CudaGraph();
+  ~CudaGraph() override;
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
+  void keep_until(std::shared_ptr<const Marker> work) const override;
   std::size_t node_count() const;
   /// This graph's failures and those of the graphs recorded in it.
   std::vector<std::shared_ptr<Failure>> all_failures() const;
@@ -51,7 +52,7 @@ struct CudaGraph {
   int device;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  std::vector<std::shared_ptr<const void>> retained;
+  std::vector<std::shared_ptr<const detail::Resource>> retained;
   std::shared_ptr<Failure> failure = std::make_shared<Failure>();
   std::vector<std::shared_ptr<Failure>> child_failures;
 };

@@ -63,14 +63,19 @@ class CudaStream final : public detail::StreamImpl {
 
   ~CudaStream() override {
     const CudaScope scope(device_);
+    std::shared_ptr<const Marker> end;
     try {
+      // What it holds may be of contexts that do not know this stream.
+      for (const Held& held : held_) held.resource->keep_until(held.work);
       // While a foreign capture runs on it, the end of its earlier work cannot be told.
-      tell_end(mark());
+      end = mark();
+      if (end)
+        for (const Launched& known : launched_) known.graph->keep_until(end);
     } catch (const std::exception& error) {
       log(LogLevel::debug, -1, "the end of a stream's work is unknown: {}", error.what());
-      // Before what this stream holds goes: freeing it waits for streams that are about to tell.
-      tell_end(nullptr);
     }
+    // Before what this stream holds goes: freeing it waits for streams that are about to tell.
+    tell_end(end);
     if (owned_) static_cast<void>(cudaStreamDestroy(stream_));
   }
   CudaStream(const CudaStream&) = delete;
@@ -109,12 +114,12 @@ class CudaStream final : public detail::StreamImpl {
     check_cuda(static_cast<cudaError_t>(status), fmt::format("launch of {}", entry.name));
   }
 
-  void retain_in_capture(std::shared_ptr<const void> resource) override {
+  void retain_in_capture(std::shared_ptr<const detail::Resource> resource) override {
     const std::lock_guard lock(mutex_);
     if (recording_) recording_->retained.push_back(std::move(resource));
   }
 
-  void retain(std::shared_ptr<const void> resource) override {
+  void retain(std::shared_ptr<const detail::Resource> resource) override {
     const Call call(*this);
     if (!is_capturing()) {
       held_.push_back({std::move(resource), std::make_unique<CudaMarker>(device_, stream_)});
@@ -235,9 +240,9 @@ class CudaStream final : public detail::StreamImpl {
   }
 
  private:
-  /// An array that work queued on this stream uses.
+  /// What work queued on this stream uses.
   struct Held {
-    std::shared_ptr<const void> resource;
+    std::shared_ptr<const detail::Resource> resource;
     std::shared_ptr<Marker> work;
   };
 
@@ -264,7 +269,7 @@ class CudaStream final : public detail::StreamImpl {
 
    private:
     CudaScope scope_;
-    std::vector<std::shared_ptr<const void>> released_;  ///< freed after the lock
+    std::vector<std::shared_ptr<const detail::Resource>> released_;  ///< freed after the lock
     std::lock_guard<std::mutex> lock_;
   };
 

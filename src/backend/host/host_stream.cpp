@@ -29,7 +29,7 @@ struct HostGraph final : detail::GraphImpl {
   std::size_t node_count() const override { return operations.size(); }
 
   std::vector<Operation> operations;
-  std::vector<std::shared_ptr<const void>> retained;
+  std::vector<std::shared_ptr<const detail::Resource>> retained;
 };
 
 class HostStream;
@@ -82,7 +82,7 @@ class HostStream final : public detail::StreamImpl,
                BlockScheduler& scheduler) { scheduler.run(entry, value.data(), blocks); });
   }
 
-  void retain(std::shared_ptr<const void> resource) override {
+  void retain(std::shared_ptr<const detail::Resource> resource) override {
     Operation hold = [resource](BlockScheduler&) {};
     std::unique_lock lock(mutex_);
     throw_failure(lock);
@@ -92,7 +92,7 @@ class HostStream final : public detail::StreamImpl,
       enqueue(lock, hold);
   }
 
-  void retain_in_capture(std::shared_ptr<const void> resource) override {
+  void retain_in_capture(std::shared_ptr<const detail::Resource> resource) override {
     const std::lock_guard lock(mutex_);
     if (capture_) capture_->retained.push_back(std::move(resource));
   }

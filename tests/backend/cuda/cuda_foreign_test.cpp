@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <future>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -166,6 +170,80 @@ TEST_F(CudaForeignTest, AGraphThatIsDroppedKeepsItsArraysUntilItsLaunchesAreDone
   // The stream lets go at its next call.
   stream.idle();
   auto first = context.allocate<std::byte>(large);
+}
+
+/// What queues work on memory of `context` on a stream of another one.
+struct Scene {
+  Context& context;
+  Stream& recorder;
+  StreamRef& stream;
+};
+
+/// Queues work on a stream that goes before the work is done, and allocates as much again as that
+/// work uses, which has to wait for it.
+void expect_allocation_waits_for_a_stream_that_goes(
+    const std::function<void(const Scene&)>& queue_work,
+    const std::function<void()>& when_it_has_gone = [] {}) {
+  Context context(on_gpu);
+  Context other(on_gpu);
+  Stream recorder = context.make_stream();
+  std::promise<void> gate;
+  std::atomic<bool> passed = false;
+  {
+    Stream stream = other.make_stream();
+    stream.call([&] {
+      gate.get_future().wait();
+      passed = true;
+    });
+    queue_work({context, recorder, stream});
+  }
+  when_it_has_gone();
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    gate.set_value();
+  });
+  context.allocate<std::byte>(large);
+  EXPECT_TRUE(passed);
+  opener.join();
+}
+
+/// A graph that alone keeps the array that it fills.
+Graph record_fill(const Scene& scene) {
+  const auto array = scene.context.allocate<std::byte>(large);
+  scene.recorder.begin_capture();
+  scene.recorder.fill(array.data(), 1, array.bytes());
+  array.retain_on(scene.recorder);
+  return scene.recorder.end_capture();
+}
+
+TEST_F(CudaForeignTest, AStreamThatGoesKeepsTheArraysItRetains) {
+  expect_allocation_waits_for_a_stream_that_goes([](const Scene& scene) {
+    const auto array = scene.context.allocate<std::byte>(large);
+    scene.stream.fill(array.data(), 1, array.bytes());
+    array.retain_on(scene.stream);
+  });
+}
+
+TEST_F(CudaForeignTest, AStreamThatGoesKeepsTheArraysOfGraphsItLaunched) {
+  expect_allocation_waits_for_a_stream_that_goes(
+      [](const Scene& scene) { scene.stream.launch(record_fill(scene)); });
+}
+
+TEST_F(CudaForeignTest, AStreamThatGoesKeepsTheArraysOfGraphsThatItSawDropped) {
+  expect_allocation_waits_for_a_stream_that_goes([](const Scene& scene) {
+    scene.stream.launch(record_fill(scene));
+    scene.stream.call([] {});
+  });
+}
+
+TEST_F(CudaForeignTest, AStreamThatHasGoneKeepsTheArraysOfGraphsDroppedLater) {
+  std::optional<Graph> graph;
+  expect_allocation_waits_for_a_stream_that_goes(
+      [&](const Scene& scene) {
+        graph = record_fill(scene);
+        scene.stream.launch(*graph);
+      },
+      [&] { graph.reset(); });
 }
 
 TEST_F(CudaForeignTest, TheCallersLastErrorStays) {
