@@ -20,7 +20,10 @@ class CudaScope {
       auto* const context = primary_context(device);
       CUcontext current = nullptr;
       driver().context_get(&current);
-      pushed_ = current != context && driver().context_push(context) == CUDA_SUCCESS;
+      if (current != context) {
+        if (driver().context_push(context) != CUDA_SUCCESS) return;
+        pushed_ = true;
+      }
     } catch (const std::exception&) {
       return;
     }

@@ -16,6 +16,7 @@ struct FakeMachine::State {
   std::vector<int> contexts;
   int calls_without_context = 0;
   std::vector<int> memory_devices;
+  std::map<CUdeviceptr, FakeMemory> memory;
 
   Link link_between(int a, int b) const {
     const auto found = links.find({std::min(a, b), std::max(a, b)});
@@ -113,8 +114,9 @@ CUresult context_device(CUdevice* handle) {
   return CUDA_SUCCESS;
 }
 CUresult context_push(CUcontext context) {
-  machine->stack.push_back(context);
-  return CUDA_SUCCESS;
+  const CUresult status = status_of("cuCtxPushCurrent");
+  if (status == CUDA_SUCCESS) machine->stack.push_back(context);
+  return status;
 }
 CUresult context_pop(CUcontext* context) {
   if (machine->stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -129,6 +131,34 @@ CUresult exchange_capture_mode(CUstreamCaptureMode*) {
     ++machine->contexts[0];
   }
   return CUDA_SUCCESS;
+}
+
+/// Streams are named as their context.
+CUresult stream_context(CUstream stream, CUcontext* context) {
+  *context = reinterpret_cast<CUcontext>(stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult pointer_attribute(void* value, CUpointer_attribute which, CUdeviceptr address) {
+  const auto found = machine->memory.find(address);
+  if (found == machine->memory.end()) return CUDA_ERROR_INVALID_VALUE;
+  const FakeMemory& memory = found->second;
+  switch (which) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<CUmemorytype*>(value) = memory.type;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      *static_cast<CUdeviceptr*>(value) = address;
+      return memory.is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(value) = memory.device;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<unsigned int*>(value) = memory.is_managed ? 1 : 0;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
 }
 
 void note_memory() {
@@ -228,10 +258,10 @@ const Driver& fake_calls() {
                                .context_push = context_push,
                                .context_pop = context_pop,
                                .exchange_capture_mode = exchange_capture_mode,
-                               .stream_context = nullptr,
+                               .stream_context = stream_context,
                                .stream_query = nullptr,
                                .event_query = nullptr,
-                               .pointer_attribute = nullptr,
+                               .pointer_attribute = pointer_attribute,
                                .mem_info = mem_info,
                                .mem_create = mem_create,
                                .mem_release = mem_release,
@@ -290,6 +320,12 @@ CUcontext FakeMachine::make_current(int device) {
 }
 CUcontext FakeMachine::current() const {
   return state_->stack.empty() ? nullptr : state_->stack.back();
+}
+CUstream FakeMachine::make_stream(int device) {
+  return reinterpret_cast<CUstream>(context_of(device, false));
+}
+void FakeMachine::add_memory(const void* address, const FakeMemory& memory) {
+  state_->memory[reinterpret_cast<CUdeviceptr>(address)] = memory;
 }
 const std::vector<int>& FakeMachine::contexts() const {
   return state_->contexts;

@@ -23,6 +23,14 @@ struct FakeGpu {
   std::map<CUdevice_attribute, int> attributes = {};  ///< others are 1
 };
 
+/// What CUDA knows of an address.
+struct FakeMemory {
+  CUmemorytype type = CU_MEMORYTYPE_DEVICE;
+  int device = 0;  ///< by its number here
+  bool is_managed = false;
+  bool is_reached = true;  ///< by kernels of the current context
+};
+
 /// `FakeMachine::gpus[i]`'s uuid as Iridium writes it.
 std::string fake_uuid(int id);
 
@@ -47,6 +55,10 @@ class FakeMachine {
   /// Makes a context current that is nobody's primary one, on the GPU with this number here.
   CUcontext make_current(int device);
   CUcontext current() const;
+  /// A stream of such a context.
+  CUstream make_stream(int device);
+  /// Other addresses are unknown to CUDA.
+  void add_memory(const void* address, const FakeMemory& memory);
   /// How many contexts each GPU has been asked for, by index.
   const std::vector<int>& contexts() const;
   /// Calls that depend on a current context while there was none.
