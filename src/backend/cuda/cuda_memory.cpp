@@ -43,11 +43,13 @@ class MemoryHandle {
   CUmemGenericAllocationHandle handle_;
 };
 
-/// For errors of an import.
+/// For errors of mapping GPU memory of another rank: what an import lets pass, the map or the
+/// access may refuse.
 std::string hint_at_hidden_gpus(int rank) {
   return fmt::format(
       " (where a container, a scheduler's --gpus-per-task or CUDA_VISIBLE_DEVICES hides the GPU of "
-      "rank {} here, let every rank see all GPUs; each takes its own by its local rank)",
+      "rank {} here, let every rank see all GPUs; each takes its own by its local rank; where the "
+      "GPUs have no peer access, set IRIDIUM_PLACEMENT=host)",
       rank);
 }
 
@@ -78,12 +80,13 @@ class CudaWindow final : public Window {
   void map(int rank, const FileDescriptor& descriptor) override {
     const CudaScope scope(place_.device);
     const std::string what =
-        fmt::format("cannot map the segment of rank {} on GPU {}", rank, place_.device);
+        fmt::format("cannot map the segment of rank {} on GPU {}{}", rank, place_.device,
+                    place_.placement == Placement::device ? hint_at_hidden_gpus(rank) : "");
     CUmemGenericAllocationHandle imported = 0;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes the descriptor so
     void* number = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
     check_cuda(driver().mem_import(&imported, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-               what + hint_at_hidden_gpus(rank));
+               what);
     const MemoryHandle handle(imported);
     check_cuda(driver().mem_map(address(rank), stride_, 0, handle.get(), 0), what);
     mapped_[static_cast<std::size_t>(rank)] = true;

@@ -99,17 +99,32 @@ TEST(CudaBackendOfFakes, HostMemoryOfSeveralGpusHasTheAtomicsOfTheGpu) {
   EXPECT_EQ(rank.backend->link(1), Link::pcie);
 }
 
-TEST(CudaBackendOfFakes, AnImportThatFailsNamesWhatMayHideTheGpu) {
+TEST(CudaBackendOfFakes, ASegmentThatCannotBeMappedNamesWhatMayHideTheGpu) {
+  for (const char* call : {"cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess"}) {
+    SCOPED_TRACE(call);
+    FakeMachine machine(FakeMachine::gpus(2));
+    Rank rank(0, 2);
+    rank.check(0);
+    const FileDescriptor segment = rank.backend->create_segment(std::size_t{2} << 20);
+    const auto window = rank.backend->open_window(1, 2, std::size_t{2} << 20);
+    machine.fail(call, CUDA_ERROR_INVALID_DEVICE);
+    const Error error = expect_error(Errc::invalid_argument, [&] { window->map(1, segment); });
+    const std::string text = error.what();
+    EXPECT_NE(text.find("--gpus-per-task"), std::string::npos) << text;
+    EXPECT_NE(text.find("IRIDIUM_PLACEMENT=host"), std::string::npos) << text;
+    EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+  }
+}
+
+TEST(CudaBackendOfFakes, HostMemoryThatCannotBeMappedHintsAtNoGpu) {
   FakeMachine machine(FakeMachine::gpus(2));
-  Rank rank(0, 2);
+  Rank rank(0, 2, {.placement = Placement::host});
   rank.check(0);
   const FileDescriptor segment = rank.backend->create_segment(std::size_t{2} << 20);
   const auto window = rank.backend->open_window(1, 2, std::size_t{2} << 20);
-  machine.fail("cuMemImportFromShareableHandle", CUDA_ERROR_INVALID_DEVICE);
+  machine.fail("cuMemMap", CUDA_ERROR_INVALID_VALUE);
   const Error error = expect_error(Errc::invalid_argument, [&] { window->map(1, segment); });
-  const std::string text = error.what();
-  EXPECT_NE(text.find("--gpus-per-task"), std::string::npos) << text;
-  EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+  EXPECT_EQ(std::string(error.what()).find("--gpus-per-task"), std::string::npos) << error.what();
 }
 
 TEST(CudaBackendOfFakes, AContextThatCannotBeMadeIsAnError) {
