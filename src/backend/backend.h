@@ -172,8 +172,9 @@ class Backend {
 
   /// How this rank's kernels reach the segment of `peer`, once `check_peers` was called.
   virtual Link link(int peer) const = 0;
-  /// Whether this rank's kernels reach the memory at `address`. Asks the driver.
-  virtual bool reaches(const void* address) const = 0;
+  /// Why this rank's kernels cannot use the memory at `address`, as the end of "the memory is ...";
+  /// empty when they can. Asks the driver.
+  virtual std::string object_to_memory(const void* address) const = 0;
   /// The largest grid of an ordinary kernel whose blocks may wait for each other, when every rank
   /// on the device has as many on each of several lanes.
   virtual int max_blocks() const = 0;

@@ -146,11 +146,11 @@ void TeamState::require_symmetric(const char* call, const void* address, std::si
 }
 
 void TeamState::require_reachable(const char* call, const void* address, std::size_t bytes) const {
-  if (core_->checked() && bytes > 0 && !core_->backend().reaches(address))
-    throw Error(Errc::invalid_argument,
-                fmt::format("{}: {} bytes at {} are memory of the host that kernels on {} do not "
-                            "reach: pin it (cudaHostAlloc, cudaHostRegister) or copy it there",
-                            call, bytes, fmt::ptr(address), core_->backend().stream_place()));
+  if (!core_->checked() || bytes == 0) return;
+  const std::string objection = core_->backend().object_to_memory(address);
+  if (!objection.empty())
+    throw Error(Errc::invalid_argument, fmt::format("{}: {} bytes at {} are {}", call, bytes,
+                                                    fmt::ptr(address), objection));
 }
 
 void TeamState::require_place(const char* call, int place) const {

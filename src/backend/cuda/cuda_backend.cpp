@@ -132,13 +132,33 @@ class CudaBackend final : public Backend {
 
   Link link(int peer) const override { return links_[static_cast<std::size_t>(peer)]; }
 
-  bool reaches(const void* address) const override {
-    if (reaches_pageable_memory_) return true;
+  std::string object_to_memory(const void* address) const override {
     const CudaScope scope(place_.device);
+    const auto ask = [address](void* value, CUpointer_attribute which) {
+      return driver().pointer_attribute(value, which, reinterpret_cast<CUdeviceptr>(address)) ==
+             CUDA_SUCCESS;
+    };
+    // CUDA says so, whoever mapped it, and with peer access also for another GPU's memory.
+    CUdeviceptr reached = 0;
+    if (ask(&reached, CU_POINTER_ATTRIBUTE_DEVICE_POINTER)) return {};
     CUmemorytype type = {};
-    // An address that CUDA does not know is an error.
-    return driver().pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                      reinterpret_cast<CUdeviceptr>(address)) == CUDA_SUCCESS;
+    if (!ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE)) {
+      if (reaches_pageable_memory_) return {};
+      return fmt::format(
+          "memory of the host that kernels on {} do not reach: pin it "
+          "(cudaHostAlloc, cudaHostRegister) or copy it there",
+          stream_place());
+    }
+    unsigned int is_managed = 0;
+    int owner = place_.device;
+    if (type != CU_MEMORYTYPE_DEVICE || !ask(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) ||
+        owner == place_.device ||
+        (ask(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED) && is_managed != 0))
+      return {};
+    return fmt::format(
+        "memory of GPU {} that kernels on {} do not reach: enable peer access "
+        "(cudaDeviceEnablePeerAccess) or copy it there",
+        owner, stream_place());
   }
 
   int max_blocks() const override {

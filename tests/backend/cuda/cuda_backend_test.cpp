@@ -1,6 +1,8 @@
 // A rank's backend on machines that are not there: contexts, peers and segments.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/fake_driver.h"
 #include "backend/cuda/gpu_place.h"
@@ -125,6 +127,45 @@ TEST(CudaBackendOfFakes, HostMemoryThatCannotBeMappedHintsAtNoGpu) {
   machine.fail("cuMemMap", CUDA_ERROR_INVALID_VALUE);
   const Error error = expect_error(Errc::invalid_argument, [&] { window->map(1, segment); });
   EXPECT_EQ(std::string(error.what()).find("--gpus-per-task"), std::string::npos) << error.what();
+}
+
+/// What a rank on GPU 0, whose kernels reach host memory or do not, says of memory.
+std::string objection(const std::optional<FakeMemory>& memory, bool reaches_pageable_memory) {
+  std::vector<FakeGpu> gpus = FakeMachine::gpus(3);
+  gpus[0].attributes[CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS] = reaches_pageable_memory ? 1 : 0;
+  FakeMachine machine(gpus);
+  const Rank rank(0, 1);
+  const int somewhere = 0;
+  if (memory) machine.add_memory(&somewhere, *memory);
+  const std::string text = rank.backend->object_to_memory(&somewhere);
+  EXPECT_EQ(machine.current(), nullptr);
+  EXPECT_EQ(machine.contexts(), (std::vector<int>{1, 0, 0}));
+  return text;
+}
+
+TEST(CudaBackendOfFakes, ObjectsToMemoryThatItsKernelsDoNotReach) {
+  for (const bool reaches_pageable_memory : {false, true}) {
+    const std::string text =
+        objection(FakeMemory{.device = 2, .is_reached = false}, reaches_pageable_memory);
+    EXPECT_NE(text.find("memory of GPU 2"), std::string::npos) << text;
+    EXPECT_NE(text.find("kernels on GPU 0"), std::string::npos) << text;
+    EXPECT_NE(text.find("cudaDeviceEnablePeerAccess"), std::string::npos) << text;
+  }
+  const std::string text = objection(std::nullopt, false);
+  EXPECT_NE(text.find("memory of the host"), std::string::npos) << text;
+  EXPECT_NE(text.find("cudaHostRegister"), std::string::npos) << text;
+}
+
+TEST(CudaBackendOfFakes, ObjectsToNoMemoryThatItsKernelsMayReach) {
+  EXPECT_EQ(objection(std::nullopt, true), "") << "the GPU reaches all host memory";
+  EXPECT_EQ(objection(FakeMemory{}, false), "") << "its own";
+  EXPECT_EQ(objection(FakeMemory{.device = 2}, false), "") << "mapped, or with peer access";
+  EXPECT_EQ(
+      objection(FakeMemory{.type = CU_MEMORYTYPE_HOST, .device = 2, .is_reached = false}, false),
+      "")
+      << "pinned by another GPU's context";
+  EXPECT_EQ(objection(FakeMemory{.device = 2, .is_managed = true, .is_reached = false}, false), "")
+      << "managed";
 }
 
 TEST(CudaBackendOfFakes, AContextThatCannotBeMadeIsAnError) {
