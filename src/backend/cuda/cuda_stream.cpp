@@ -441,7 +441,7 @@ std::shared_ptr<CudaStream> open_stream(int device, cudaStream_t stream, bool ow
 /// "another context of GPU 0", beside the primary one of GPU `own`. Asks for no other GPU's primary
 /// context: that would make it.
 std::string describe_context(CUcontext context, int own) {
-  if (driver().context_push(context) != CUDA_SUCCESS) return "a context that has ended";
+  if (driver().context_push(context) != CUDA_SUCCESS) return "a context that cannot be used here";
   CUdevice device = 0;
   const bool known = driver().context_device(&device) == CUDA_SUCCESS;
   driver().context_pop(&context);
@@ -476,14 +476,17 @@ std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t 
                 "cudaStreamPerThread is another stream on every thread: borrow one that was made "
                 "by cudaStreamCreate");
   if (stream == cudaStreamLegacy) stream = nullptr;
-  const CudaScope scope(device);
   CUcontext owner = nullptr;
-  check_cuda(driver().stream_context(stream, &owner),
-             fmt::format("{} is no stream of CUDA", fmt::ptr(stream)));
+  // The default stream is the current context's, not that of the context that the scope pushes.
+  if (stream == nullptr) driver().context_get(&owner);
+  const CudaScope scope(device);
+  if (owner == nullptr)
+    check_cuda(driver().stream_context(stream, &owner),
+               fmt::format("{} is no stream of CUDA", fmt::ptr(stream)));
   if (owner != primary_context(device))
     throw Error(Errc::invalid_argument,
-                fmt::format("the borrowed stream belongs to {}; this rank uses the primary context "
-                            "of GPU {}",
+                fmt::format("the borrowed stream belongs to {}; this rank takes streams of the "
+                            "primary context of GPU {} only, and a green context is another",
                             describe_context(owner, device), device));
   return open_stream(device, stream, false);
 }

@@ -15,7 +15,7 @@ std::shared_ptr<detail::StreamImpl> make_cuda_stream(int device);
 std::string cuda_stream_place(int device);
 /// The stream with this handle, ours or somebody else's. Throws `invalid_argument` when it belongs
 /// to another device or to a context that is not the device's primary one, and for
-/// `cudaStreamPerThread`.
+/// `cudaStreamPerThread`. The default stream belongs to the calling thread's current context.
 std::shared_ptr<detail::StreamImpl> borrow_cuda_stream(int device, cudaStream_t stream);
 
 /// Throws `unsupported` for a kernel whose file nvcc has not compiled.

@@ -1,4 +1,5 @@
 // A rank's backend on machines that are not there: contexts, peers and segments.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -166,6 +167,34 @@ TEST(CudaBackendOfFakes, ObjectsToNoMemoryThatItsKernelsMayReach) {
       << "pinned by another GPU's context";
   EXPECT_EQ(objection(FakeMemory{.device = 2, .is_managed = true, .is_reached = false}, false), "")
       << "managed";
+}
+
+TEST(CudaBackendOfFakes, StreamsOfOtherContextsAreRefused) {
+  FakeMachine machine(FakeMachine::gpus(2));
+  Rank rank(0, 1);
+  const auto refusal = [&](int device) {
+    const Error error = expect_error(
+        Errc::invalid_argument, [&] { rank.backend->borrow_stream(machine.make_stream(device)); });
+    EXPECT_EQ(machine.current(), nullptr);
+    EXPECT_EQ(machine.contexts(), (std::vector<int>{1, 0}));
+    return std::string(error.what());
+  };
+  EXPECT_NE(refusal(0).find("another context of GPU 0"), std::string::npos) << refusal(0);
+  EXPECT_NE(refusal(0).find("green context"), std::string::npos) << refusal(0);
+  EXPECT_NE(refusal(1).find("a context of GPU 1"), std::string::npos) << refusal(1);
+}
+
+TEST(CudaBackendOfFakes, TheDefaultStreamOfAnotherContextIsRefused) {
+  FakeMachine machine(FakeMachine::gpus(2));
+  Rank rank(0, 1);
+  auto* const users = machine.make_current(1);
+  for (void* stream : {static_cast<void*>(nullptr), static_cast<void*>(cudaStreamLegacy)}) {
+    const Error error =
+        expect_error(Errc::invalid_argument, [&] { rank.backend->borrow_stream(stream); });
+    EXPECT_NE(std::string(error.what()).find("a context of GPU 1"), std::string::npos)
+        << error.what();
+    EXPECT_EQ(machine.current(), users);
+  }
 }
 
 TEST(CudaBackendOfFakes, AContextThatCannotBeMadeIsAnError) {
