@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "iridium/errors.h"
+#include "runtime/retired_windows.h"
+
 namespace iridium::test {
 namespace {
 
 struct Work {
   bool done = true;
+  bool can_be_marked = true;
   int markers = 0;  ///< that live
 };
 
@@ -47,6 +51,7 @@ class PlainStream final : public detail::StreamImpl {
   void* native_handle() const override { return nullptr; }
   void close() noexcept override {}
   std::unique_ptr<Marker> mark() override {
+    if (!work_.can_be_marked) throw Error(Errc::stream_failed, "the device has failed");
     return std::make_unique<CountedMarker>(work_);
   }
 
@@ -86,6 +91,26 @@ TEST(StreamRegistry, CountsWorkOnStreamsThatAreNotHere) {
     registry->add_work(std::make_shared<CountedMarker>(work));
     ASSERT_LE(work.markers, 100) << "after " << i << " pieces of work";
   }
+}
+
+class EmptyWindow final : public Window {
+  void map(int, const FileDescriptor&) override {}
+};
+
+TEST(RetiredWindows, StayWhereStreamsCannotBeMarkedAndBotherNobody) {
+  Work work;
+  work.can_be_marked = false;
+  const auto registry = std::make_shared<StreamRegistry>();
+  const auto stream = std::make_shared<PlainStream>(work);
+  registry->add(stream);
+  auto window = std::make_shared<EmptyWindow>();
+  const std::weak_ptr<Window> watch = window;
+  retire(std::move(window), registry);
+  sweep_retired_windows();
+  EXPECT_FALSE(watch.expired());
+  work.can_be_marked = true;
+  sweep_retired_windows();
+  EXPECT_TRUE(watch.expired());
 }
 
 TEST(StreamRegistry, KnowsAStreamUntilAnotherOneHasLooked) {
