@@ -286,6 +286,22 @@ TEST(Sockets, DescriptorsNobodyAskedForDoNotLeak) {
   EXPECT_EQ(test::open_descriptors(), before);
 }
 
+TEST(Sockets, ADescriptorThatFindsNoRoomIsMissedWithAdvice) {
+  const auto [left, right] = make_socket_pair();
+  Message message = message_of(1, {});
+  message.descriptor = pipe_with("x");
+  EXPECT_EQ(send_message(left, message, Deadline(long_enough)), SendResult::sent);
+  const Error error = expect_error(Errc::system, [&right] {
+    const test::DescriptorLimit none_more(0);
+    MessageReader reader;
+    read_available(right, reader);
+  });
+  const std::string text = error.what();
+  EXPECT_NE(text.find("a descriptor that a peer sent was lost: Too many open files (this process"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Sockets, AFullSocketTimesOut) {
   const auto [left, right] = small_socket_pair();
   EXPECT_EQ(

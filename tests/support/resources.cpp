@@ -1,5 +1,7 @@
 #include "support/resources.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -35,6 +37,24 @@ std::size_t segment_mappings() {
   for (std::string line; std::getline(maps, line);)
     if (line.find("iridium-segment") != std::string::npos) ++count;
   return count;
+}
+
+DescriptorLimit::DescriptorLimit(int more) {
+  const int next = ::dup(STDIN_FILENO);
+  ::close(next);
+  ::rlimit limit = {};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  before_ = limit.rlim_cur;
+  limit.rlim_cur = static_cast<rlim_t>(next) + static_cast<rlim_t>(more);
+  if (next < 0 || ::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    throw system_error("cannot limit the descriptors");
+}
+
+DescriptorLimit::~DescriptorLimit() {
+  ::rlimit limit = {};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = before_;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 ScopedRuntimeDirectory::ScopedRuntimeDirectory() {

@@ -1,6 +1,8 @@
 // What a process holds, to find leaks.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -15,6 +17,18 @@ std::size_t mappings();
 std::size_t threads();
 /// Names in a directory.
 std::vector<std::string> files_in(const std::string& directory);
+
+/// Leaves this process so many descriptors more than it has open, while it lives.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(int more);
+  ~DescriptorLimit();
+  DescriptorLimit(const DescriptorLimit&) = delete;
+  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+
+ private:
+  rlim_t before_ = 0;
+};
 
 /// A private directory, set as IRIDIUM_RUNTIME_DIR for this process and its children while the
 /// object lives.
