@@ -20,7 +20,7 @@ LAYERS = {
     "device": (r"include/iridium/device/", ()),
     "public": (r"include/iridium/", ("device",)),
     "base": (r"src/base/", HEADERS),
-    "backend": (r"src/backend/[^/]+\.h$", (*HEADERS, "base")),
+    "backend": (r"src/backend/([^/]+\.h|nvidia_sign\.cpp)$", (*HEADERS, "base")),
     "backend registry": (
         r"src/backend/registry\.cpp$",
         (*HEADERS, "base", "backend", "backend kind"),

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -199,6 +200,7 @@ struct BackendRequest {
   std::string local_rank_variable = {};  ///< where it says so
   bool split_blocks = false;             ///< see `ContextOptions`
   std::optional<std::uint64_t> schedule_seed = {};  ///< see `ContextOptions`
+  std::filesystem::path machine_root = "/";         ///< for tests: see `sign_of_nvidia_gpu`
 };
 
 /// Throws `unsupported` with the reason when the backend asked for is off.

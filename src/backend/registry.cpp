@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <string>
+#include <string_view>
 
 #include "backend/backend.h"
 #include "backend/host/host_backend.h"
+#include "backend/nvidia_sign.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "iridium/errors.h"
@@ -15,22 +17,22 @@
 namespace iridium {
 namespace {
 
-BackendInfo not_built(BackendKind kind) {
+BackendInfo not_built(BackendKind kind, std::string_view advice = "") {
   return {.kind = kind,
           .available = false,
-          .reason = fmt::format("this build has no {} backend", name(kind)),
+          .reason = fmt::format("this build has no {} backend{}", name(kind), advice),
           .devices = {},
           .capabilities = {}};
 }
 
 #ifndef IRIDIUM_HAS_CUDA
 BackendInfo describe_cuda_backend() {
-  return not_built(BackendKind::cuda);
+  return not_built(BackendKind::cuda, ": -D IRIDIUM_CUDA=ON builds it");
 }
 std::string why_no_cuda() {
-  return not_built(BackendKind::cuda).reason;
+  return describe_cuda_backend().reason;
 }
-bool has_cuda_driver() {
+bool expects_cuda_gpus() {
   return false;
 }
 std::unique_ptr<Backend> make_cuda_backend(const BackendRequest&) {
@@ -44,14 +46,23 @@ void require_available(BackendKind kind, const std::string& why_not) {
                 fmt::format("backend {} cannot be used: {}", name(kind), why_not));
 }
 
+/// What lets users expect that GPUs are used; empty where nothing does.
+std::string why_gpus_are_expected(const std::filesystem::path& machine_root) {
+  if (expects_cuda_gpus()) return "an NVIDIA driver is loaded";
+  const std::string sign = sign_of_nvidia_gpu(machine_root);
+  return sign.empty() ? "" : fmt::format("this machine has an NVIDIA GPU ({})", sign);
+}
+
 /// Once per process: nobody should find out by the time it takes that the GPUs are idle.
-void warn_of_idle_gpus(int rank, const std::string& why_not) {
-  static std::atomic_flag has_warned;
-  if (!has_cuda_driver() || has_warned.test_and_set()) return;
-  log(LogLevel::warn, rank,
-      "runs on the CPUs although an NVIDIA driver is loaded: {} (--backend, {} or "
-      "ContextOptions::backend chooses host without this warning)",
-      why_not, variables::backend);
+void warn_of_idle_gpus(const BackendRequest& request, const std::string& why_not) {
+  static std::atomic_flag has_looked;
+  if (has_looked.test_and_set()) return;
+  const std::string expectation = why_gpus_are_expected(request.machine_root);
+  if (expectation.empty()) return;
+  log(LogLevel::warn, request.rank,
+      "runs on the CPUs although {}: {} (--backend, {} or ContextOptions::backend chooses host "
+      "without this warning)",
+      expectation, why_not, variables::backend);
 }
 
 }  // namespace
@@ -69,7 +80,7 @@ std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
   if (!request.kind) {
     const std::string why_not = why_no_cuda();
     if (why_not.empty()) return make_cuda_backend(request);
-    warn_of_idle_gpus(request.rank, why_not);
+    warn_of_idle_gpus(request, why_not);
     return make_host_backend(schedule, link);
   }
   switch (*request.kind) {

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <string>
 
 #include "backend/backend.h"
 #include "support/ranks.h"
+#include "support/resources.h"
 
 namespace iridium {
 namespace {
@@ -42,6 +45,34 @@ TEST(BackendRegistry, RefusesABackendThatIsOffWithTheReason) {
     EXPECT_NE(message.find(name(info.kind)), std::string::npos) << message;
     EXPECT_NE(message.find(info.reason), std::string::npos) << message;
   }
+}
+
+/// The first ranks of a process on a machine that has `file` alone.
+[[noreturn]] void make_two_on_machine_with(const std::string& file) {
+  {
+    const test::TemporaryDirectory root;
+    root.plant(file, "");
+    for (int i = 0; i < 2; ++i) make_backend({.rank = 2, .machine_root = root.path()});
+  }
+  std::fputs("end\n", stderr);
+  std::_Exit(0);
+}
+
+// A rank warns once per process, so each case is tried in a process of its own. Those with a driver
+// are in the CUDA backend's tests.
+TEST(BackendRegistry, WarnsOnceOfGpusThatNoDriverShows) {
+  if (describe_backends().front().available) GTEST_SKIP() << "there is a GPU to use";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(make_two_on_machine_with("dev/nvidia0"), testing::ExitedWithCode(0),
+              "^iridium\\[2\\] warn: runs on the CPUs although "
+              "(this machine has an NVIDIA GPU \\(/dev/nvidia0\\)|an NVIDIA driver is loaded): "
+              "[^\n]+ \\(--backend, [^\n]*\nend\n$");
+}
+
+TEST(BackendRegistry, IsSilentOnAMachineWithoutGpus) {
+  if (describe_backends().front().available) GTEST_SKIP() << "there is a GPU to use";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(make_two_on_machine_with("dev/null"), testing::ExitedWithCode(0), "^end\n$");
 }
 
 }  // namespace

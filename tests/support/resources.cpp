@@ -57,17 +57,27 @@ DescriptorLimit::~DescriptorLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+TemporaryDirectory::TemporaryDirectory() : path_("/tmp/iridium-test-XXXXXX") {
+  if (::mkdtemp(path_.data()) == nullptr) throw system_error("mkdtemp");
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void TemporaryDirectory::plant(const std::string& file, const std::string& text) const {
+  const std::filesystem::path path = std::filesystem::path(path_) / file;
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
 ScopedRuntimeDirectory::ScopedRuntimeDirectory() {
-  std::string name = "/tmp/iridium-test-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw system_error("mkdtemp");
-  path_ = name;
-  ::setenv("IRIDIUM_RUNTIME_DIR", path_.c_str(), 1);
+  ::setenv("IRIDIUM_RUNTIME_DIR", path().c_str(), 1);
 }
 
 ScopedRuntimeDirectory::~ScopedRuntimeDirectory() {
   ::unsetenv("IRIDIUM_RUNTIME_DIR");
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace iridium::test

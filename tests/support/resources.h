@@ -30,6 +30,22 @@ class DescriptorLimit {
   rlim_t before_ = 0;
 };
 
+/// A private directory, removed with what is in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// Writes a file below it, and makes the directories in between.
+  void plant(const std::string& file, const std::string& text) const;
+
+ private:
+  std::string path_;
+};
+
 /// A private directory, set as IRIDIUM_RUNTIME_DIR for this process and its children while the
 /// object lives.
 class ScopedRuntimeDirectory {
@@ -39,10 +55,10 @@ class ScopedRuntimeDirectory {
   ScopedRuntimeDirectory(const ScopedRuntimeDirectory&) = delete;
   ScopedRuntimeDirectory& operator=(const ScopedRuntimeDirectory&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return directory_.path(); }
 
  private:
-  std::string path_;
+  const TemporaryDirectory directory_;
 };
 
 }  // namespace iridium::test

@@ -263,6 +263,8 @@ Capability capability(std::string what, int value, std::string detail) {
   return {std::move(what), value != 0, std::move(detail)};
 }
 
+constexpr const char* finds_no_gpu = "the driver finds no GPU";
+
 std::vector<Capability> capabilities(const Gpu& gpu) {
   const std::string lacks = object_to_gpu(gpu, Placement::device);
   const std::string host_lacks = object_to_gpu(gpu, Placement::host);
@@ -277,8 +279,9 @@ std::vector<Capability> capabilities(const Gpu& gpu) {
 
 }  // namespace
 
-bool has_cuda_driver() {
-  return driver_is_loaded();
+bool expects_cuda_gpus() {
+  // Images bring the driver's library along to machines without a GPU.
+  return driver_is_loaded() && why_no_cuda() != finds_no_gpu;
 }
 
 std::string why_no_cuda() {
@@ -291,9 +294,9 @@ std::string why_no_cuda() {
     if (version / 1000 < CUDART_VERSION / 1000)
       return fmt::format("the driver is too old: it knows CUDA {}.{}, this build needs {}.0",
                          version / 1000, version % 1000 / 10, CUDART_VERSION / 1000);
-    if (driver().init(0) == CUDA_ERROR_NO_DEVICE) return "the driver finds no GPU";
+    if (driver().init(0) == CUDA_ERROR_NO_DEVICE) return finds_no_gpu;
     const std::vector<Gpu> gpus = visible_gpus();
-    if (gpus.empty()) return "the driver finds no GPU";
+    if (gpus.empty()) return finds_no_gpu;
     // One that cannot be used is refused by the rank that would take it.
     std::string objection;
     for (const Gpu& gpu : gpus) {

@@ -10,9 +10,9 @@ namespace iridium {
 
 /// Creates no CUDA context.
 BackendInfo describe_cuda_backend();
-/// Whether there is a driver at all, so that somebody may expect its GPUs to be used. Creates no
-/// CUDA context.
-bool has_cuda_driver();
+/// Whether a driver is loaded that does not say that it has no GPU, so that somebody may expect its
+/// GPUs to be used. Creates no CUDA context.
+bool expects_cuda_gpus();
 /// Why there is no usable GPU; empty when there is one. Creates no CUDA context.
 std::string why_no_cuda();
 std::unique_ptr<Backend> make_cuda_backend(const BackendRequest& request);

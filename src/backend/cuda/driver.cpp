@@ -34,7 +34,10 @@ void look_up(const char* name, Function*& function) {
 }
 
 Driver look_up_all() {
-  if (!driver_is_loaded()) throw Error(Errc::unsupported, "no NVIDIA driver is loaded");
+  if (!driver_is_loaded())
+    throw Error(Errc::unsupported,
+                "libcuda.so.1 cannot be loaded: no NVIDIA driver is installed, or this container "
+                "was started without it (docker run --gpus all)");
   Driver calls = {};
   look_up("cuInit", calls.init);
   look_up("cuDriverGetVersion", calls.version);

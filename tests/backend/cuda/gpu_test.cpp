@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/fake_driver.h"
 #include "iridium/errors.h"
+#include "support/resources.h"
 
 namespace iridium::test {
 namespace {
@@ -135,22 +136,30 @@ class CpuFallback : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
-  [[noreturn]] static void make_two(const BackendRequest& request) {
-    for (int i = 0; i < 2; ++i)
-      if (make_backend(request)->kind() != BackendKind::host) std::exit(1);
+  /// On a machine that has `file` alone.
+  [[noreturn]] static void make_two(BackendRequest request, const std::string& file) {
+    {
+      const TemporaryDirectory root;
+      root.plant(file, "");
+      request.machine_root = root.path();
+      for (int i = 0; i < 2; ++i)
+        if (make_backend(request)->kind() != BackendKind::host) std::exit(1);
+    }
     std::fputs("end\n", stderr);
     std::exit(0);
   }
   [[noreturn]] static void make_two_on(std::vector<FakeGpu> gpus, const BackendRequest& request,
-                                       const std::function<void(FakeMachine&)>& prepare) {
+                                       const std::function<void(FakeMachine&)>& prepare,
+                                       const std::string& file = "dev/null") {
     FakeMachine machine(std::move(gpus));
     prepare(machine);
-    make_two(request);
+    make_two(request, file);
   }
   /// All that is written, `reason` being a part of it.
-  static std::string one_warning(const std::string& reason) {
-    return "^iridium\\[2\\] warn: runs on the CPUs although an NVIDIA driver is loaded: [^\n]*" +
-           reason + "[^\n]*\nend\n$";
+  static std::string one_warning(const std::string& reason,
+                                 const std::string& sign = "an NVIDIA driver is loaded") {
+    return "^iridium\\[2\\] warn: runs on the CPUs although " + sign + ": [^\n]*" + reason +
+           "[^\n]*\nend\n$";
   }
 };
 
@@ -173,9 +182,12 @@ TEST_F(CpuFallback, WarnsOnceOfAnOldDriver) {
 TEST_F(CpuFallback, WarnsOnceOfGpusThatCannotBeOpened) {
   // What the driver says where the devices' files are another user's.
   EXPECT_EXIT(
-      make_two_on(FakeMachine::gpus(1), rank_2,
-                  [](FakeMachine& machine) { machine.fail("cuInit", CUDA_ERROR_NO_DEVICE); }),
-      testing::ExitedWithCode(0), one_warning("the driver finds no GPU"));
+      make_two_on(
+          FakeMachine::gpus(1), rank_2,
+          [](FakeMachine& machine) { machine.fail("cuInit", CUDA_ERROR_NO_DEVICE); },
+          "dev/nvidia0"),
+      testing::ExitedWithCode(0),
+      one_warning("the driver finds no GPU", "this machine has an NVIDIA GPU \\(/dev/nvidia0\\)"));
   EXPECT_EXIT(
       make_two_on(FakeMachine::gpus(1), rank_2,
                   [](FakeMachine& machine) { machine.fail("cuInit", CUDA_ERROR_NOT_PERMITTED); }),
@@ -192,9 +204,22 @@ TEST_F(CpuFallback, IsSilentWhereTheHostWasAskedFor) {
               testing::ExitedWithCode(0), "^end\n$");
 }
 
-TEST_F(CpuFallback, IsSilentWhereThereIsNoDriver) {
+TEST_F(CpuFallback, WarnsOnceInAContainerWithoutTheDriver) {
   if (driver_is_loaded()) GTEST_SKIP() << "there is a driver";
-  EXPECT_EXIT(make_two(rank_2), testing::ExitedWithCode(0), "^end\n$");
+  EXPECT_EXIT(make_two(rank_2, "proc/driver/nvidia/version"), testing::ExitedWithCode(0),
+              one_warning("libcuda.so.1 cannot be loaded: [^\n]*--gpus all",
+                          "this machine has an NVIDIA GPU \\(/proc/driver/nvidia/version\\)"));
+}
+
+TEST_F(CpuFallback, IsSilentWhereThereIsNoGpu) {
+  // Images bring the driver's library along.
+  EXPECT_EXIT(make_two_on({}, rank_2, [](FakeMachine&) {}), testing::ExitedWithCode(0), "^end\n$");
+  EXPECT_EXIT(
+      make_two_on({}, rank_2,
+                  [](FakeMachine& machine) { machine.fail("cuInit", CUDA_ERROR_NO_DEVICE); }),
+      testing::ExitedWithCode(0), "^end\n$");
+  if (driver_is_loaded()) GTEST_SKIP() << "there is a driver";
+  EXPECT_EXIT(make_two(rank_2, "dev/null"), testing::ExitedWithCode(0), "^end\n$");
 }
 
 }  // namespace
