@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "iridium/version.h"
 
@@ -54,9 +55,9 @@ BenchMachine this_machine() {
   return machine;
 }
 
-GpuUse use_of_gpus(int ranks, int visible, Link link) {
+GpuUse use_of_gpus(int ranks, int usable, Link link) {
   // Over the link of one GPU all ranks are on one, however many there are.
-  return {link <= Link::apart ? 1 : std::min(ranks, visible), link};
+  return {link <= Link::apart ? 1 : std::min(ranks, usable), link};
 }
 
 std::string machine_name(const std::string& device, const GpuUse& use) {
@@ -67,9 +68,10 @@ void describe_device(BenchMachine& machine, const std::string& backend, int rank
                      GpuUse& use) {
   if (backend != "cuda") return;
   for (const BackendInfo& info : describe_backends()) {
-    if (info.kind != BackendKind::cuda || info.devices.empty()) continue;
-    machine.device = info.devices[0].name;
-    const GpuUse now = use_of_gpus(ranks, static_cast<int>(info.devices.size()), link);
+    const std::vector<DeviceInfo> devices = info.usable_devices();
+    if (info.kind != BackendKind::cuda || devices.empty()) continue;
+    machine.device = devices[0].name;
+    const GpuUse now = use_of_gpus(ranks, static_cast<int>(devices.size()), link);
     use = {std::max(use.gpus, now.gpus), std::max(use.link, now.link)};
     machine.name = machine_name(machine.device, use);
     machine.driver = driver_version();
@@ -79,7 +81,7 @@ void describe_device(BenchMachine& machine, const std::string& backend, int rank
 std::optional<BackendInfo> backend_for(const std::string& backend) {
   const bool is_any = backend.empty() || backend == "auto";
   for (BackendInfo& info : describe_backends())
-    if (info.available && !info.devices.empty() && (is_any || backend == name(info.kind)))
+    if (info.available && !info.usable_devices().empty() && (is_any || backend == name(info.kind)))
       return std::move(info);
   return std::nullopt;
 }
@@ -94,9 +96,10 @@ std::size_t memory_for_rank(const std::string& backend, int ranks) {
   const std::optional<BackendInfo> info = backend_for(backend);
   // Making a context says why there is none.
   if (!info) return std::numeric_limits<std::size_t>::max();
-  const std::size_t devices = info->devices.size();
-  const std::size_t sharing = (static_cast<std::size_t>(ranks) + devices - 1) / devices;
-  return info->devices[0].memory_bytes / sharing / 2;
+  const std::vector<DeviceInfo> devices = info->usable_devices();
+  const std::size_t sharing =
+      (static_cast<std::size_t>(ranks) + devices.size() - 1) / devices.size();
+  return devices[0].memory_bytes / sharing / 2;
 }
 
 BenchRun begin_run(const std::string& command) {

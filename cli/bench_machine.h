@@ -19,8 +19,8 @@ struct GpuUse {
   int gpus = 0;              ///< the most; 0: none
   Link link = Link::shared;  ///< the worst one between two ranks
 };
-/// What `ranks` ranks use of `visible` GPUs when `link` is the worst one between two of them.
-GpuUse use_of_gpus(int ranks, int visible, Link link);
+/// What `ranks` ranks use of `usable` GPUs when `link` is the worst one between two of them.
+GpuUse use_of_gpus(int ranks, int usable, Link link);
 /// A word for folders: "h200x8-nvlink".
 std::string machine_name(const std::string& device, const GpuUse& use);
 /// Adds the GPU, after which the machine is then named, where `backend` is "cuda". `use` is what

@@ -43,7 +43,8 @@ Json to_json(const BackendInfo& backend) {
   for (const DeviceInfo& device : backend.devices)
     devices.push_back({{"name", device.name},
                        {"memory_bytes", device.memory_bytes},
-                       {"processors", device.processors}});
+                       {"processors", device.processors},
+                       {"objection", device.objection}});
   Json capabilities = Json::array();
   for (const Capability& capability : backend.capabilities)
     capabilities.push_back({{"name", capability.name},
@@ -113,7 +114,7 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
 
 std::string backends_as_table(std::string_view version, std::span<const BackendInfo> backends) {
   TextTable summary({"backend", "available", "why not"});
-  TextTable devices({"backend", "device", "name", "memory", "processors"});
+  TextTable devices({"backend", "device", "name", "memory", "processors", "why not"});
   TextTable capabilities({"backend", "capability", "available", "detail"});
   for (const BackendInfo& backend : backends) {
     const std::string kind(name(backend.kind));
@@ -121,7 +122,7 @@ std::string backends_as_table(std::string_view version, std::span<const BackendI
     for (std::size_t i = 0; i < backend.devices.size(); ++i) {
       const DeviceInfo& device = backend.devices[i];
       devices.add_row({kind, std::to_string(i), device.name, memory_text(device.memory_bytes),
-                       std::to_string(device.processors)});
+                       std::to_string(device.processors), device.objection});
     }
     for (const Capability& capability : backend.capabilities)
       capabilities.add_row(
@@ -178,9 +179,10 @@ std::string choice_text(const InfoOptions& options) {
                 fmt::format("--bytes is '{}': expected one size", options.bytes));
   const BackendInfo info = backend_of(options.backend);
   const std::string backend(name(info.kind));
+  const std::vector<DeviceInfo> devices = info.usable_devices();
   const std::string device = !options.device.empty() ? options.device
-                             : info.devices.empty()  ? ""
-                                                     : info.devices.front().name;
+                             : devices.empty()       ? ""
+                                                     : devices.front().name;
   const std::string device_word = tuning_device(device);
   const int ranks = ranks_of(options);
   const Choice choice = tuning_table().choose({.operation = options.operation,

@@ -115,7 +115,7 @@ int gpus_of_job(std::string_view backend, std::span<const BackendInfo> backends)
     return info.available && (is_automatic || backend == name(info.kind));
   });
   const bool is_cuda = used != backends.end() && used->kind == BackendKind::cuda;
-  return is_cuda ? static_cast<int>(used->devices.size()) : 0;
+  return is_cuda ? static_cast<int>(used->usable_devices().size()) : 0;
 }
 
 bool needs_mps(std::string_view mode, int ranks, int gpus) {

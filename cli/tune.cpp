@@ -251,9 +251,10 @@ TunedDevice device_for(const RunOptions& job) {
   if (!info)
     throw Error(Errc::unsupported,
                 fmt::format("tune: there is no backend '{}' here; iridium info says why", asked));
-  TunedDevice device = {std::string(name(info->kind)), tuning_device(info->devices[0].name)};
+  const std::vector<DeviceInfo> devices = info->usable_devices();
+  TunedDevice device = {std::string(name(info->kind)), tuning_device(devices[0].name)};
   // Which ranks a link lies between shows when they are there.
-  if (info->devices.size() > 1 || std::getenv("IRIDIUM_LINK") != nullptr)
+  if (devices.size() > 1 || std::getenv("IRIDIUM_LINK") != nullptr)
     device.links = {Link::shared, Link::nvlink, Link::pcie};
   return device;
 }

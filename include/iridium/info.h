@@ -13,6 +13,7 @@ struct DeviceInfo {
   std::string name;              ///< as the vendor calls it
   std::size_t memory_bytes = 0;  ///< memory that segments can come from
   int processors = 0;            ///< cores or multiprocessors
+  std::string objection = {};    ///< why ranks cannot use it; empty when they can
 };
 
 /// One thing a backend can or cannot do.
@@ -26,9 +27,12 @@ struct Capability {
 struct BackendInfo {
   BackendKind kind = BackendKind::host;
   bool available = false;
-  std::string reason;  ///< why it is off; empty when available
-  std::vector<DeviceInfo> devices;
-  std::vector<Capability> capabilities;
+  std::string reason;                    ///< why it is off; empty when available
+  std::vector<DeviceInfo> devices;       ///< also those that ranks cannot use
+  std::vector<Capability> capabilities;  ///< with more than one device, of the first usable one
+
+  /// The devices that ranks can use, in the order of `devices`.
+  std::vector<DeviceInfo> usable_devices() const;
 };
 
 /// Every backend Iridium knows, best first. Creates no context on any device.

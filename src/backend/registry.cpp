@@ -67,6 +67,12 @@ void warn_of_idle_gpus(const BackendRequest& request, const std::string& why_not
 
 }  // namespace
 
+std::vector<DeviceInfo> BackendInfo::usable_devices() const {
+  std::vector<DeviceInfo> usable = devices;
+  std::erase_if(usable, [](const DeviceInfo& device) { return !device.objection.empty(); });
+  return usable;
+}
+
 std::vector<BackendInfo> describe_backends() {
   return {describe_cuda_backend(), not_built(BackendKind::hip), describe_host_backend()};
 }

@@ -24,7 +24,11 @@ std::vector<BackendInfo> two_backends() {
       {.kind = BackendKind::host,
        .available = true,
        .reason = "",
-       .devices = {{.name = "Some CPU", .memory_bytes = 3ull << 29, .processors = 2}},
+       .devices = {{.name = "Some CPU", .memory_bytes = 3ull << 29, .processors = 2},
+                   {.name = "Another",
+                    .memory_bytes = 1ull << 30,
+                    .processors = 1,
+                    .objection = "it is slow"}},
        .capabilities = {{.name = "capture", .available = true, .detail = "always"},
                         {.name = "kernels", .available = false, .detail = "not yet"}}},
   };
@@ -38,8 +42,9 @@ TEST(InfoTable, ShowsBackendsDevicesAndCapabilities) {
             "cuda     no         no driver\n"
             "host     yes\n"
             "\n"
-            "backend  device  name      memory   processors\n"
+            "backend  device  name      memory   processors  why not\n"
             "host     0       Some CPU  1.5 GiB  2\n"
+            "host     1       Another   1.0 GiB  1           it is slow\n"
             "\n"
             "backend  capability  available  detail\n"
             "host     capture     yes        always\n"
@@ -57,7 +62,10 @@ TEST(InfoJson, HoldsAllFields) {
       {"name": "cuda", "available": false, "reason": "no driver", "devices": [],
        "capabilities": []},
       {"name": "host", "available": true, "reason": "",
-       "devices": [{"name": "Some CPU", "memory_bytes": 1610612736, "processors": 2}],
+       "devices": [{"name": "Some CPU", "memory_bytes": 1610612736, "processors": 2,
+                    "objection": ""},
+                   {"name": "Another", "memory_bytes": 1073741824, "processors": 1,
+                    "objection": "it is slow"}],
        "capabilities": [{"name": "capture", "available": true, "detail": "always"},
                         {"name": "kernels", "available": false, "detail": "not yet"}]}]})"));
 }

@@ -62,6 +62,12 @@ TEST(GpusOfJob, CountsThoseOfTheBackendInUse) {
     EXPECT_EQ(gpus_of_job(backend, backends), 0) << backend;
 }
 
+TEST(GpusOfJob, CountsNoGpuThatRanksCannotUse) {
+  auto backends = backends_with(true, 4);
+  backends[0].devices[1].objection = "it is a MIG instance";
+  EXPECT_EQ(gpus_of_job("cuda", backends), 3);
+}
+
 TEST(GpusOfJob, CountsNoneOfABackendThatCannotBeUsed) {
   const auto backends = backends_with(false, 4);
   for (const char* backend : {"", "auto", "cuda", "host"})

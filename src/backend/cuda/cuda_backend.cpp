@@ -323,8 +323,9 @@ BackendInfo describe_cuda_backend() {
       info.devices.push_back(
           {.name = gpu_name(gpu),
            .memory_bytes = gpu_memory(gpu),
-           .processors = attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)});
-    info.capabilities = capabilities(gpus.front());
+           .processors = attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+           .objection = object_to_gpu(gpu, Placement::device)});
+    info.capabilities = capabilities(usable_gpus(gpus, Placement::device).front());
     info.available = true;
   } catch (const Error& error) {
     info.reason = error.what();

@@ -122,7 +122,27 @@ TEST(CudaAvailabilityOfFakes, OneUsableGpuIsEnough) {
   EXPECT_EQ(why_no_cuda(), "");
   const BackendInfo info = describe_cuda_backend();
   EXPECT_TRUE(info.available);
-  EXPECT_EQ(info.devices.size(), 2u);
+  ASSERT_EQ(info.devices.size(), 2u);
+  EXPECT_NE(info.devices[0].objection.find("no code for compute capability 3.0"),
+            std::string::npos);
+  EXPECT_EQ(info.devices[1].objection, "");
+  // What it can do is what the usable one can.
+  ASSERT_FALSE(info.capabilities.empty());
+  EXPECT_TRUE(info.capabilities[0].available) << info.capabilities[0].detail;
+}
+
+TEST(CudaAvailabilityOfFakes, MigInstancesAndGpusWithoutVirtualMemoryAreNotUsable) {
+  std::vector<FakeGpu> gpus = FakeMachine::gpus(4);
+  gpus[1].name = "NVIDIA H100 80GB HBM3 MIG 1g.10gb";
+  gpus[2].attributes = {{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0}};
+  gpus[3].name = "NVIDIA H200";
+  FakeMachine machine(gpus);
+  const BackendInfo info = describe_cuda_backend();
+  EXPECT_EQ(info.devices.size(), 4u);
+  const std::vector<DeviceInfo> usable = info.usable_devices();
+  ASSERT_EQ(usable.size(), 2u);
+  EXPECT_EQ(usable[0].name, "NVIDIA H100");
+  EXPECT_EQ(usable[1].name, "NVIDIA H200");
 }
 
 TEST(CudaAvailabilityOfFakes, AskingMakesNoContext) {
