@@ -42,7 +42,9 @@ constexpr std::chrono::milliseconds time_to_speak{300};
 
 int Launcher::run() {
   start_mps();
-  if (signals_.has_terminating()) {
+  if (failed_status_) {
+    close_job();
+  } else if (signals_.has_terminating()) {
     receive_signals();
   } else {
     start_ranks();
@@ -63,7 +65,7 @@ void Launcher::start_mps() {
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
   }
   const int count = gpus();
-  if (!needs_mps(options_.mps, options_.ranks, count)) return;
+  if (failed_status_ || !needs_mps(options_.mps, options_.ranks, count)) return;
   if (inherited && inherited->serves_us()) return;
   try {
     mps_.emplace(signals_);
@@ -75,13 +77,17 @@ void Launcher::start_mps() {
   }
 }
 
-int Launcher::gpus() const {
+int Launcher::gpus() {
   const char* inherited = std::getenv("IRIDIUM_BACKEND");
   const std::string backend =
       options_.backend.empty() && inherited != nullptr ? inherited : options_.backend;
   // Asking the driver takes a fraction of a second.
   if (options_.ranks == 1 || backend == "host") return 0;
-  return gpus_of_job(backend, describe_backends());
+  const std::vector<BackendInfo> backends = describe_backends();
+  for (const BackendInfo& info : backends)
+    if (!info.available && options_.backend == name(info.kind))
+      fail(1, fmt::format("backend {} cannot be used: {}", options_.backend, info.reason));
+  return gpus_of_job(backend, backends);
 }
 
 void Launcher::start_ranks() {

@@ -49,7 +49,9 @@ class Launcher {
 
   /// Starts a private MPS daemon if the job needs one and there is none.
   void start_mps();
-  int gpus() const;
+  /// How many GPUs the ranks will use. A backend that was asked for and cannot be used fails the
+  /// job: otherwise every rank would say so.
+  int gpus();
   void start_ranks();
   /// Returns the `errno` that kept the program from starting, else 0.
   int start_rank(int number, const JobIdentity& identity);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "command.h"
+#include "iridium/info.h"
 
 namespace iridium::cli {
 namespace {
@@ -57,6 +58,23 @@ TEST(Run, ReadsItsOptions) {
                                                       {"--backend", "host", "--timeout=2.5"}));
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(sorted_lines(result.output), (Words{"[0] host 2.5", "[1] host 2.5"}));
+}
+
+TEST(Run, SaysOnceThatTheBackendCannotBeUsed) {
+  const BackendInfo cuda = describe_backends().front();
+  if (cuda.available) GTEST_SKIP() << "there is a GPU";
+  for (const char* mps : {"--mps=auto", "--mps=on"}) {
+    const CommandResult result =
+        run_command(run_script(3, "echo started", {"--backend=cuda", mps}));
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.output, "");
+    EXPECT_EQ(result.error, "iridium run: backend cuda cannot be used: " + cuda.reason + "\n");
+  }
+  const CommandResult bench =
+      run_command({"bench", "device_barrier", "-n", "2", "--backend", "cuda"});
+  EXPECT_NE(bench.status, 0);
+  EXPECT_EQ(bench.output, "");
+  EXPECT_EQ(bench.error.find("cannot be used"), bench.error.rfind("cannot be used")) << bench.error;
 }
 
 TEST(Run, TakesAProgramCalledLikeASubcommand) {
