@@ -28,13 +28,14 @@ Parts; without one: all of them:
   probe        capture and replay of every operation
   mps          the MPS daemon that iridium run starts (mode shared only)
   examples     the programs of the tutorials
-  commands     iridium info --peers, probe and tune
+  commands     iridium info --peers, probe and tune; ranks started by hand: with process numbers of their own, and late
   code         the instructions of the compiled kernels; needs cuobjdump (once, whatever the modes)
   sanitizer    compute-sanitizer's memcheck (once, whatever the modes)
 
 --full has every case in both placements. Builds from the sources that are here, without installing anything; with
 IRIDIUM_BUILD set, uses the binaries of that build folder instead. Logs go to GPU_CHECK_LOGS (default: gpu-check in
-the build folder), a folder per mode. IRIDIUM_TIMEOUT is 30 s unless it is set.
+the build folder), a folder per mode. IRIDIUM_TIMEOUT is 30 s unless it is set. Each program of a part may take
+GPU_CHECK_LIMIT seconds (default: 400): raise it for slow machines. GPUs that Iridium cannot use are left out.
 END
 }
 
@@ -78,6 +79,8 @@ modes=(${chosen[@]+"${chosen[@]}"})
 choose part "$part_list" "${all_parts[@]}"
 parts=(${chosen[@]+"${chosen[@]}"})
 [[ ${#parts[@]} -gt 0 ]] || parts=("${all_parts[@]}")
+limit=${GPU_CHECK_LIMIT:-400}
+[[ $limit =~ ^[1-9][0-9]*$ ]] || refuse "GPU_CHECK_LIMIT is '$limit': expected a whole number of seconds"
 
 if [[ -z ${IRIDIUM_BUILD:-} ]]; then
   make SETUP=true PRESET=cuda build-all
@@ -86,8 +89,15 @@ build=${IRIDIUM_BUILD:-build}
 top_logs=${GPU_CHECK_LOGS:-$build/gpu-check}
 mkdir -p "$top_logs"
 
-gpus=$("$build/iridium" info --format json | python3 -c 'import json, sys
-print(sum(len(b["devices"]) for b in json.load(sys.stdin)["backends"] if b["name"] == "cuda" and b["available"]))')
+# How many are visible, and the numbers of those that can be used.
+found=$("$build/iridium" info --format json | python3 -c 'import json, sys
+for backend in json.load(sys.stdin)["backends"]:
+    if backend["name"] == "cuda" and backend["available"]:
+        objections = [device["objection"] for device in backend["devices"]]
+        print(len(objections), *(number for number, text in enumerate(objections) if not text))')
+read -r visible numbers <<< "$found"
+read -r -a usable <<< "$numbers"
+gpus=${#usable[@]}
 if [[ $gpus -eq 0 ]]; then
   "$build/iridium" info
   echo "gpu-check: no usable GPU here"
@@ -95,6 +105,14 @@ if [[ $gpus -eq 0 ]]; then
   finish
 fi
 "$build/iridium" info | tee "$top_logs/info.txt"
+if ((gpus < visible)); then
+  # Not every test passes over those that cannot be used, so no test sees them.
+  IFS=, read -r -a names <<< "${CUDA_VISIBLE_DEVICES:-}"
+  CUDA_VISIBLE_DEVICES=
+  for number in "${usable[@]}"; do CUDA_VISIBLE_DEVICES+=${CUDA_VISIBLE_DEVICES:+,}${names[number]:-$number}; done
+  export CUDA_VISIBLE_DEVICES
+  echo "gpu-check: CUDA_VISIBLE_DEVICES is $CUDA_VISIBLE_DEVICES: $((visible - gpus)) of $visible GPUs cannot be used"
+fi
 if [[ ${#modes[@]} -eq 0 ]]; then
   modes=(shared)
   [[ $gpus -eq 1 ]] || modes=(apart shared)

@@ -1,5 +1,5 @@
 # Sourced by gpu_check.sh: what each mode sets, and what each part runs. They use its `build`, `logs`, `gpus`, `mode`,
-# `extent` and `code_is_checked`.
+# `extent`, `limit` and `code_is_checked`.
 # shellcheck shell=bash disable=SC2154
 
 mps_directory=
@@ -55,11 +55,25 @@ stop_mps() {
   fi
 }
 
+# limited program...: runs it, and ends it when it has had its time. Functions limit what they run themselves.
+limited() {
+  local start=$SECONDS status=0
+  if [[ $(type -t "$1") == function ]]; then
+    "$@"
+    return
+  fi
+  timeout -k 10 "$limit" "$@" || status=$?
+  if ((status != 0 && SECONDS - start >= limit)); then
+    echo "gpu-check: ended after $limit s; GPU_CHECK_LIMIT=SECONDS gives each program more"
+  fi
+  return "$status"
+}
+
 # check name command...: adds the command as one test.
 check() {
   local name=$1 start=$SECONDS
   shift
-  if "$@" > "$logs/$name.log" 2>&1; then
+  if limited "$@" > "$logs/$name.log" 2>&1; then
     add_counts "1 0"
     echo "ok      $name, $((SECONDS - start)) s"
   else
@@ -91,13 +105,12 @@ suite() {
   local name=$1 binary=$2 filter=$3 start=$SECONDS counts
   local results=$logs/$name.xml
   rm -f "$results"
-  timeout 400 "$binary" --gtest_filter="$filter" --gtest_output="xml:$results" \
-    > "$logs/$name.log" 2>&1 || true
+  limited "$binary" --gtest_filter="$filter" --gtest_output="xml:$results" > "$logs/$name.log" 2>&1 || true
   counts=$(python3 tools/junit_counts.py "$results" 2> /dev/null) || counts="0 1 0"
   [[ $counts != "0 0 0" ]] || counts="0 1 0"
   add_counts "$counts"
   echo "$name: $counts (passed failed skipped), $((SECONDS - start)) s"
-  grep -A 12 -E '^\[  FAILED  \]|: Failure$' "$logs/$name.log" | head -n 60 || true
+  grep -A 12 -E '^\[  FAILED  \]|: Failure$|^gpu-check: ' "$logs/$name.log" | head -n 60 || true
 }
 
 # Threads as ranks are the host backend's; these cases are about the host's own limits and memory.
@@ -163,16 +176,65 @@ part_examples() {
   done
 }
 
+# by_hand delay [word...]: a job of two ranks that no launcher started, rank 1 so many seconds after rank 0, with the
+# words in front of the program.
+by_hand() {
+  local delay=$1 job=gpu-check-$BASHPID-$RANDOM rank processes=() status=0
+  shift
+  for rank in 0 1; do
+    {
+      [[ $rank -eq 0 ]] || sleep "$delay"
+      IRIDIUM_BACKEND=cuda IRIDIUM_LOG=warn IRIDIUM_JOB=$job IRIDIUM_SIZE=2 IRIDIUM_RANK=$rank IRIDIUM_LOCAL_RANK=$rank \
+        limited "$@" "$build/examples/10_all_reduce"
+    } &
+    processes+=($!)
+  done
+  for rank in 0 1; do
+    wait "${processes[rank]}" || { status=$? && echo "gpu-check: rank $rank ended with status $status"; }
+  done
+  return "$status"
+}
+
+# Ranks with process numbers of their own, as in containers: both are number 1.
+own_numbers() {
+  local words
+  for words in "unshare --kill-child -p --mount-proc" "unshare --kill-child -Ucp --mount-proc"; do
+    # shellcheck disable=SC2086
+    $words true 2> /dev/null || continue
+    # shellcheck disable=SC2086
+    check ranks_with_own_process_numbers by_hand 0 $words
+    return
+  done
+  skip ranks_with_own_process_numbers "unshare is not permitted here"
+}
+
+# Whether the job that process $1 runs met, and rank 0 said for whom it waited.
+late_rank() {
+  local status=0 log=$logs/late_rank_job.log
+  wait "$1" || status=$?
+  cat "$log"
+  if [[ $status -eq 0 ]] && ! grep -q 'has waited 10 s for rank 1' "$log"; then
+    echo "gpu-check: rank 0 did not say within 10 s that it waits for rank 1"
+    status=1
+  fi
+  return "$status"
+}
+
 part_commands() {
-  local ranks
+  local ranks late
+  # Rank 1 comes while the others below run.
+  IRIDIUM_CONSTRUCTION_TIMEOUT=120 by_hand 40 > "$logs/late_rank_job.log" 2>&1 &
+  late=$!
+  own_numbers
   for ranks in 2 4 8; do
     check_ranks "peers_${ranks}_ranks" "$ranks" "$build/iridium" info --peers -n "$ranks" --backend cuda
     check_ranks "probe_${ranks}_ranks" "$ranks" "$build/iridium" probe -n "$ranks" --backend cuda
   done
   # Two jobs in a row, in a process that has asked the driver for its GPUs before.
-  check tune timeout -k 10 100 "$build/iridium" tune all_gather -n 2 --backend cuda --bytes 64K --samples 7 \
+  check tune "$build/iridium" tune all_gather -n 2 --backend cuda --bytes 64K --samples 7 \
     --sample-time 1 --out "$logs/tuning.txt"
   [[ $mode == apart ]] || check no_daemon_left_by_commands no_daemon_left
+  check rank_40_s_late late_rank "$late"
 }
 
 generated_code() {

@@ -10,6 +10,12 @@ from trees import TreeTest
 
 SAY = 'printf "%s|%s|%s|%s|%s|%s|%s\\n" "$NAME $*" "${CUDA_VISIBLE_DEVICES:-all}" "${CUDA_MPS_PIPE_DIRECTORY:-none}" '
 SAY += '"${IRIDIUM_LINK:-none}" "${IRIDIUM_TEST_MOST_RANKS:-none}" "${IRIDIUM_TIMEOUT:-none}" "${IRIDIUM_BACKEND:-none}" >> "$FAKE_LOG"\n'
+# A rank that somebody started by hand.
+RANK = 'echo "$NAME|${IRIDIUM_RANK:-none} of ${IRIDIUM_SIZE:-none}|$IRIDIUM_JOB|${IRIDIUM_CONSTRUCTION_TIMEOUT:-none}" >> "$FAKE_LOG"\n'
+RANK += '[[ ${IRIDIUM_RANK:-} != "${FAKE_BAD_RANK:-}" ]] || exit 3\n'
+RANK += 'echo "iridium[0] warn: ${FAKE_NOTICE:-has waited 10 s for rank 1} at step rendezvous" >&2\n'
+UNSHARE = 'echo "$NAME $*" >> "$FAKE_LOG"\n[[ -z ${FAKE_FORBIDS:-} ]] || exit 1\n'
+UNSHARE += 'while [[ $1 == -* ]]; do shift; done\nexec "$@"\n'
 HEAD = "#!/usr/bin/env bash\nNAME=${0##*/}\n"
 IRIDIUM = (
     HEAD
@@ -19,6 +25,7 @@ IRIDIUM = (
 SUITE = (
     HEAD
     + SAY
+    + '[[ $NAME != "${FAKE_HANG:-}" ]] || exec tail -f /dev/null\n'
     + 'for word in "$@"; do [[ $word != --gtest_output=xml:* ]] || file=${word#*xml:}; done\n'
     + 'case=\'<testcase status="run" result="completed"/>\'\n'
     + '[[ $NAME != "${FAKE_FAILURE:-}" ]] || case=\'<testcase status="run"><failure message="no"/></testcase>\'\n'
@@ -38,20 +45,24 @@ class GpuCheck(TreeTest):
         super().setUp()
         programs = {f"build/tests/{name}": SUITE for name in SUITES} | {"build/iridium": IRIDIUM}
         programs |= {f"build/examples/{name}": HEAD for name in ("01_ranks_and_arrays", "07_graph", "10_all_reduce")}
+        programs["build/examples/10_all_reduce"] = HEAD + RANK
         programs |= {"bin/nvidia-cuda-mps-control": HEAD + SAY, "bin/ps": "#!/bin/sh\n"}
+        programs |= {"bin/unshare": HEAD + UNSHARE, "bin/sleep": HEAD + 'echo "$NAME $*" >> "$FAKE_LOG"\n'}
         for tool in ("cuobjdump", "compute-sanitizer"):
             programs[f"bin/{tool}"] = HEAD + SAY
         self.plant(programs)
         for name in programs:
             (self.root / name).chmod(0o755)
 
-    def check(self, *words, gpus=1, **variables):
+    def check(self, *words, gpus=1, unusable=(), **variables):
         """The status, what was printed, and the calls as dictionaries."""
-        backend = {"name": "cuda", "available": gpus > 0, "devices": [{}] * gpus}
+        devices = [{"objection": "it is a MIG instance" if i in unusable else ""} for i in range(gpus)]
+        backend = {"name": "cuda", "available": gpus > len(unusable), "devices": devices}
         log, info = self.root / "calls", self.root / "info.json"
         info.write_text(json.dumps({"backends": [backend]}))
         log.write_text("")
         names = ("IRIDIUM_LINK", "IRIDIUM_TIMEOUT", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "GPU_CHECK_LOGS")
+        names += ("GPU_CHECK_LIMIT", "IRIDIUM_CONSTRUCTION_TIMEOUT")
         environment = {name: value for name, value in os.environ.items() if name not in names}
         environment |= {"IRIDIUM_BUILD": str(self.root / "build"), "FAKE_LOG": str(log), "FAKE_INFO": str(info)}
         environment |= {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"} | variables
@@ -137,6 +148,62 @@ class GpuCheck(TreeTest):
         (self.root / "bin/nvidia-cuda-mps-control").write_text("#!/bin/sh\nexit 1\n")
         status, said, calls = self.check("--part", "tiles")
         self.assertEqual((status, said.endswith("\n0 passed, 1 failed\n"), calls), (1, True, []))
+
+    def test_gpus_that_cannot_be_used_are_left_out(self):
+        _, said, calls = self.check("--part", "tiles", gpus=3, unusable=(0,))
+        self.assertEqual([call["gpus"] for call in self.of(calls, "tile_test")], ["1,2", "1"])
+        self.assertIn("CUDA_VISIBLE_DEVICES is 1,2: 1 of 3 GPUs cannot be used\n", said)
+        _, said, calls = self.check("--part", "tiles", gpus=2, unusable=(0,), CUDA_VISIBLE_DEVICES="5,GPU-7")
+        self.assertEqual([call["gpus"] for call in self.of(calls, "tile_test")], ["GPU-7"])
+        self.assertNotIn("== apart", said)
+        status, said, _ = self.check("--mode", "apart", "--part", "tiles", gpus=2, unusable=(1,))
+        self.assertEqual(status, 2)
+        self.assertIn("apart needs several GPUs", said)
+
+    def test_what_takes_too_long_is_ended_and_the_limit_named(self):
+        status, said, _ = self.check("--part", "tiles,kernels", FAKE_HANG="tile_test", GPU_CHECK_LIMIT="1")
+        self.assertEqual((status, said.endswith("\n1 passed, 1 failed\n")), (1, True), said)
+        self.assertIn("gpu-check: ended after 1 s; GPU_CHECK_LIMIT=SECONDS gives each program more\n", said)
+        for limit in ("0", "soon", "1.5"):
+            status, said, calls = self.check(GPU_CHECK_LIMIT=limit)
+            self.assertEqual((status, calls), (2, []))
+            self.assertIn(f"GPU_CHECK_LIMIT is '{limit}': expected a whole number of seconds", said)
+
+    def commands(self, **variables):
+        """The status, what was printed, and the calls of the part `commands`, as they were written."""
+        status, said, _ = self.check("--part", "commands", **variables)
+        return status, said, (self.root / "calls").read_text().splitlines()
+
+    def test_ranks_started_by_hand(self):
+        status, said, calls = self.commands()
+        self.assertEqual(status, 0, said)
+        ranks = [call.split("|")[1:] for call in calls if call.startswith("10_all_reduce|")]
+        self.assertEqual(sorted(rank for rank, _, _ in ranks), ["0 of 2"] * 2 + ["1 of 2"] * 2)
+        jobs = {job: timeout for _, job, timeout in ranks}
+        self.assertEqual(sorted(jobs.values()), ["120", "30"], "two jobs, one of which waits for long")
+        for delay in ("0", "40"):
+            self.assertEqual(calls.count(f"sleep {delay}"), 1)
+        apart = [call for call in calls if call.startswith("unshare ") and call.endswith("/10_all_reduce")]
+        self.assertEqual(len(apart), 2)
+        for name in ("ranks_with_own_process_numbers", "rank_40_s_late"):
+            self.assertRegex(said, rf"(?m)^ok      {name}, ")
+
+    def test_ranks_started_by_hand_that_fail(self):
+        status, said, _ = self.commands(FAKE_BAD_RANK="1")
+        self.assertEqual(status, 1)
+        for name in ("ranks_with_own_process_numbers", "rank_40_s_late"):
+            self.assertRegex(said, rf"(?m)^FAILED  {name}: ")
+        self.assertEqual(said.count("gpu-check: rank 1 ended with status 3\n"), 2)
+        status, said, _ = self.commands(FAKE_NOTICE="is silent")
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"(?m)^FAILED  rank_40_s_late: ")
+        self.assertIn("gpu-check: rank 0 did not say within 10 s that it waits for rank 1\n", said)
+
+    def test_without_unshare_the_rest_goes_on(self):
+        status, said, calls = self.commands(FAKE_FORBIDS="1")
+        self.assertEqual(status, 0, said)
+        self.assertIn("skipped ranks_with_own_process_numbers: unshare is not permitted here\n", said)
+        self.assertEqual(len([call for call in calls if call.startswith("10_all_reduce|")]), 2)
 
     def test_what_it_refuses(self):
         for words, said_too in (
