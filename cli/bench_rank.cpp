@@ -170,11 +170,16 @@ class Contestant {
 
   /// How many repeats take as long as a sample is to take; warms up meanwhile.
   int choose_repeats(double sample_us, const std::function<void()>& submit) {
+    // Twice: one stall of a rank would leave samples of few repeats.
+    const auto lesser_time = [&](double count) {
+      const double first = time(submit, static_cast<int>(count));
+      return std::min(first, time(submit, static_cast<int>(count)));
+    };
     double repeats = 1;
-    double once = time(submit, 1);
+    double once = lesser_time(repeats);
     while (repeats * once < sample_us / 2 && repeats < most_repeats && failed_.empty()) {
       repeats = std::min({most_repeats, 10 * repeats, std::ceil(sample_us / once)});
-      once = time(submit, static_cast<int>(repeats));
+      once = lesser_time(repeats);
     }
     return static_cast<int>(std::clamp(sample_us / once, 1.0, most_repeats));
   }
