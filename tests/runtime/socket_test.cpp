@@ -14,6 +14,7 @@
 
 #include "support/ranks.h"
 #include "support/resources.h"
+#include "support/sanitizers.h"
 
 namespace iridium {
 namespace {
@@ -287,6 +288,7 @@ TEST(Sockets, DescriptorsNobodyAskedForDoNotLeak) {
 }
 
 TEST(Sockets, ADescriptorThatFindsNoRoomIsMissedWithAdvice) {
+  if (test::under_address_sanitizer) GTEST_SKIP() << test::ubsan_needs_descriptors;
   const auto [left, right] = make_socket_pair();
   Message message = message_of(1, {});
   message.descriptor = pipe_with("x");

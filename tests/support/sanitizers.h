@@ -20,6 +20,10 @@ inline constexpr bool under_address_sanitizer = __has_feature(address_sanitizer)
 inline constexpr bool under_address_sanitizer = false;
 #endif
 
+/// Why a test in which a process runs out of descriptors is skipped under AddressSanitizer.
+inline constexpr const char* ubsan_needs_descriptors =
+    "UBSan, which is in the same build, looks at objects by descriptors of its own";
+
 /// Everything is slow.
 inline constexpr bool under_sanitizer = under_thread_sanitizer || under_address_sanitizer;
 
