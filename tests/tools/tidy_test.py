@@ -54,6 +54,10 @@ class OutsideVersions(TreeTest):
         self.assertIn(b"libgtest-dev", versions)
         self.assertNotIn(b"#include", versions)
 
+    def test_headers_that_clang_tidy_never_reads_do_not_count(self):
+        texts = ['#include <vector>\n#include "own.h"\n', "#include <hip/hip_runtime.h>\n"]
+        self.assertEqual(tidy.outside_headers(texts), {"vector"})
+
     def test_the_compiler_says_where_headers_are(self):
         folders = tidy.system_folders(["c++ -isystem /somewhere -c a.cpp", "c++ -isystem/else"])
         self.assertTrue(any((folder / "vector").is_file() for folder in folders))
