@@ -85,7 +85,8 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
   // For the ranks that the command starts itself.
   info.add("--rows", options.rows).hidden();
   info.add("--backend", options.backend,
-           "The backend of the case, or of the ranks. The default is the best one on this machine.")
+           "The backend of the case, or of the ranks. The default is the best one on this machine; "
+           "for ranks IRIDIUM_BACKEND decides where it is set.")
       .one_of({"cuda", "host"})
       .value_name("NAME");
   info.add("--device", options.device,

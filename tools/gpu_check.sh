@@ -82,10 +82,14 @@ parts=(${chosen[@]+"${chosen[@]}"})
 limit=${GPU_CHECK_LIMIT:-400}
 [[ $limit =~ ^[1-9][0-9]*$ ]] || refuse "GPU_CHECK_LIMIT is '$limit': expected a whole number of seconds"
 
-if [[ -z ${IRIDIUM_BUILD:-} ]]; then
-  make SETUP=true PRESET=cuda build-all
-fi
 build=${IRIDIUM_BUILD:-build}
+# The tests only where there is a GPU for them.
+if [[ -z ${IRIDIUM_BUILD:-} ]]; then
+  make SETUP=true PRESET=cuda build
+elif [[ ! -x $build/iridium ]]; then
+  echo "gpu-check: IRIDIUM_BUILD is '$build', which has no iridium" >&2
+  exit 2
+fi
 top_logs=${GPU_CHECK_LOGS:-$build/gpu-check}
 mkdir -p "$top_logs"
 
@@ -104,6 +108,7 @@ if [[ $gpus -eq 0 ]]; then
   add_counts "0 1"
   finish
 fi
+[[ -n ${IRIDIUM_BUILD:-} ]] || make SETUP=true PRESET=cuda build-all
 "$build/iridium" info | tee "$top_logs/info.txt"
 if ((gpus < visible)); then
   # Not every test passes over those that cannot be used, so no test sees them.

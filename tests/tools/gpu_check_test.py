@@ -218,6 +218,12 @@ class GpuCheck(TreeTest):
                 self.assertEqual((status, calls), (2, []))
                 self.assertIn(said_too, said)
 
+    def test_a_build_folder_without_programs_is_refused(self):
+        status, said, _ = self.check(IRIDIUM_BUILD=str(self.root / "nothing"))
+        self.assertEqual(status, 2)
+        self.assertIn("nothing', which has no iridium", said)
+        self.assertNotIn("Traceback", said)
+
     def test_without_a_gpu(self):
         status, said, calls = self.check(gpus=0)
         self.assertEqual((status, calls), (1, []))
