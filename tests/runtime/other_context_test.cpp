@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -17,10 +18,10 @@ const ContextOptions small_heap = {.heap_bytes = std::size_t{96} << 20};
 /// Two of them do not fit the heap.
 constexpr std::size_t large = std::size_t{40} << 20;
 
-/// Queues work on an array of one context on a stream of another, drops the array, and allocates
-/// as much again: that has to wait for the work.
-void expect_allocation_waits_for(
-    const std::function<void(Context&, StreamRef&, std::byte*)>& queue_work) {
+/// Holds up a stream of one context, has `use` queue work of another one behind that and drop what
+/// the work is on, and expects that `take_again` waits for the work.
+void expect_wait_for_work(const std::function<void(Context&, StreamRef&)>& use,
+                          const std::function<void(Context&)>& take_again) {
   Context owner(small_heap);
   Context other(small_heap);
   Stream stream = other.make_stream();
@@ -30,16 +31,24 @@ void expect_allocation_waits_for(
     gate.get_future().wait();
     passed = true;
   });
-  auto array = owner.allocate<std::byte>(large);
-  queue_work(owner, stream, array.data());
-  array = {};
+  use(owner, stream);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     gate.set_value();
   });
-  owner.allocate<std::byte>(large);
+  take_again(owner);
   EXPECT_TRUE(passed);
   opener.join();
+}
+
+void expect_allocation_waits_for(
+    const std::function<void(Context&, StreamRef&, std::byte*)>& queue_work) {
+  expect_wait_for_work(
+      [&](Context& owner, StreamRef& stream) {
+        const auto array = owner.allocate<std::byte>(large);
+        queue_work(owner, stream, array.data());
+      },
+      [](Context& owner) { owner.allocate<std::byte>(large); });
 }
 
 TEST(OtherContexts, StreamsThatPutAreWaitedFor) {
@@ -76,28 +85,14 @@ TEST(OtherContexts, StreamsThatGoKeepWhatTheyRetain) {
 }
 
 TEST(OtherContexts, TeamsOutliveWorkOnStreamsThatHaveGone) {
-  Context owner(small_heap);
-  Context other(small_heap);
-  Stream stream = other.make_stream();
-  std::promise<void> gate;
-  std::atomic<bool> passed = false;
-  stream.call([&] {
-    gate.get_future().wait();
-    passed = true;
-  });
   // Two of them do not fit the heap.
   const TeamOptions options = {.scratch_bytes = std::size_t{20} << 20};
-  {
-    const Team team = owner.make_team({0}, options);
-    detail::Access::team(team)->keep_until(detail::Access::stream(stream).mark());
-  }
-  std::thread opener([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    gate.set_value();
-  });
-  owner.make_team({0}, options);
-  EXPECT_TRUE(passed);
-  opener.join();
+  expect_wait_for_work(
+      [&](Context& owner, StreamRef& stream) {
+        const Team team = owner.make_team({0}, options);
+        detail::Access::team(team)->keep_until(detail::Access::stream(stream).mark());
+      },
+      [&](Context& owner) { owner.make_team({0}, options); });
 }
 
 }  // namespace
