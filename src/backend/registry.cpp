@@ -32,7 +32,7 @@ BackendInfo describe_cuda_backend() {
 std::string why_no_cuda() {
   return describe_cuda_backend().reason;
 }
-bool expects_cuda_gpus() {
+bool expects_cuda_gpus(const std::string&) {
   return false;
 }
 std::unique_ptr<Backend> make_cuda_backend(const BackendRequest&) {
@@ -47,8 +47,9 @@ void require_available(BackendKind kind, const std::string& why_not) {
 }
 
 /// What lets users expect that GPUs are used; empty where nothing does.
-std::string why_gpus_are_expected(const std::filesystem::path& machine_root) {
-  if (expects_cuda_gpus()) return "an NVIDIA driver is loaded";
+std::string why_gpus_are_expected(const std::string& why_not,
+                                  const std::filesystem::path& machine_root) {
+  if (expects_cuda_gpus(why_not)) return "an NVIDIA driver is loaded";
   const std::string sign = sign_of_nvidia_gpu(machine_root);
   return sign.empty() ? "" : fmt::format("this machine has an NVIDIA GPU ({})", sign);
 }
@@ -57,7 +58,7 @@ std::string why_gpus_are_expected(const std::filesystem::path& machine_root) {
 void warn_of_idle_gpus(const BackendRequest& request, const std::string& why_not) {
   static std::atomic_flag has_looked;
   if (has_looked.test_and_set()) return;
-  const std::string expectation = why_gpus_are_expected(request.machine_root);
+  const std::string expectation = why_gpus_are_expected(why_not, request.machine_root);
   if (expectation.empty()) return;
   log(LogLevel::warn, request.rank,
       "runs on the CPUs although {}: {} (--backend, {} or ContextOptions::backend chooses host "

@@ -279,9 +279,9 @@ std::vector<Capability> capabilities(const Gpu& gpu) {
 
 }  // namespace
 
-bool expects_cuda_gpus() {
+bool expects_cuda_gpus(const std::string& why_not) {
   // Images bring the driver's library along to machines without a GPU.
-  return driver_is_loaded() && why_no_cuda() != finds_no_gpu;
+  return driver_is_loaded() && why_not != finds_no_gpu;
 }
 
 std::string why_no_cuda() {
