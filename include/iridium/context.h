@@ -27,7 +27,8 @@ class ContextState;
 }
 
 /// What a context is made with. What is not set comes from the environment (docs/settings.md), else
-/// from defaults. Backend, heap size, timeout and checked mode must be the same on every rank.
+/// from defaults. Backend, heap size, lanes at once, timeout and checked mode must be the same on
+/// every rank.
 struct ContextOptions {
   std::optional<BackendKind> backend = {};  ///< default: the best one present
   /// The GPU to use, counted among the visible ones. Default: that of the calling thread's current
@@ -38,6 +39,9 @@ struct ContextOptions {
   /// For tests: ranks treat each other as if no better link lay between them. Ranks that share a
   /// GPU then fence their stores for the whole system, as ranks with a GPU each do.
   std::optional<Link> link = {};
+  /// How many calls of a rank, each of another team, may wait while a kernel computes that they
+  /// wait for; see `TeamOptions::beside_compute`. Default: 1.
+  std::optional<int> lanes_at_once = {};
   std::optional<std::size_t> heap_bytes = {};  ///< size of this rank's segment
   /// The bound of every wait for other ranks, on the host and in kernels. Generous by default:
   /// ranks that die are noticed at once, and those that load or compile something are waited for.
@@ -87,6 +91,8 @@ class Context {
   /// How kernels of this rank reach the segment of `rank`; throws `invalid_argument` when there is
   /// no such rank.
   Link link(int rank) const;
+  /// See `ContextOptions`.
+  int lanes_at_once() const;
   std::chrono::milliseconds timeout() const;
   /// The segment's size: the heap bytes asked for, rounded up to the backend's granularity.
   std::size_t heap_bytes() const;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,16 @@ class TeamState;
 }
 
 /// Sizes of a team's lane: the part of every member's segment that the team's kernels talk through.
+/// They and the flags must be the same on every rank.
 struct TeamOptions {
   int max_blocks = 64;  ///< the largest grid of a call; the smallest among all ranks wins
+  /// Grids are small enough that a kernel which waiting calls need finds room on a GPU that ranks
+  /// share, also one made of clusters of 8 blocks with a processor each (docs/gpus.md). Default:
+  /// what IRIDIUM_BESIDE_COMPUTE says, else true. With false grids may fill the GPU.
+  std::optional<bool> beside_compute = {};
+  /// No rank has calls of another team in flight while it calls this one's, so that grids may take
+  /// the room of the others.
+  bool exclusive = false;
   std::size_t scratch_bytes = 8u << 20;  ///< staging area, per parity
   std::size_t packet_bytes = 2u << 20;   ///< payload of small messages, of all members, per parity
   std::string name = {};                 ///< for messages; default "team 3"
@@ -47,6 +56,8 @@ class Team {
   const std::string& name() const;
   /// The largest grid every member can run.
   int max_blocks() const;
+  /// Whether grids of that size leave room for kernels that compute; see `TeamOptions`.
+  bool beside_compute() const;
   /// The worst link between two members. Without native atomics (`has_native_atomics`) a kernel may
   /// not update another member's memory: updates would be lost.
   Link link() const;

@@ -137,6 +137,12 @@ class StreamImpl {
 
 }  // namespace detail
 
+/// The grids of one rank that may wait for other ranks at the same time, each on a lane of its own.
+struct WaitingGrids {
+  int resident = 2;        ///< so many run at the same time
+  int beside_compute = 0;  ///< so many leave room for a kernel that computes; 0: none needs to
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -177,10 +183,11 @@ class Backend {
   /// empty when they can. Asks the driver.
   virtual std::string object_to_memory(const void* address) const = 0;
   /// The largest grid of an ordinary kernel whose blocks may wait for each other, when every rank
-  /// on the device has as many on each of several lanes.
-  virtual int max_blocks() const = 0;
-  /// Throws `invalid_argument`, with the numbers, when that many blocks cannot wait for each other.
-  virtual void check_resident(const detail::KernelEntry& entry, int blocks) const = 0;
+  /// on the device has as many in each of several grids.
+  virtual int max_blocks(const WaitingGrids& grids) const = 0;
+  /// Throws `invalid_argument`, with the numbers, when that many blocks cannot wait for each other
+  /// in each of so many grids of every rank on the device.
+  virtual void check_resident(const detail::KernelEntry& entry, int blocks, int grids) const = 0;
   /// Loads the kernel onto the device, so that its first launch need not.
   virtual void prepare(const detail::KernelEntry& entry) = 0;
 

@@ -26,6 +26,9 @@ constexpr std::array table = {
         "stores for the whole system, as ranks with a GPU each do, and keep the grids and tuning "
         "rows of a shared one. With `nvlink`, `pcie_atomics` or `pcie`, ranks on one device, or on "
         "CPUs, behave as if they had such a link. For tests and benchmarks."},
+    Setting{"ContextOptions::lanes_at_once", "", variables::lanes_at_once, "1",
+            "How many calls of a rank, each of another team, may wait while a kernel computes that "
+            "they wait for: grids leave it room. The same on every rank."},
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
@@ -53,6 +56,12 @@ constexpr std::array table = {
             "Called when a step of a context's construction begins."},
     Setting{"TeamOptions::max_blocks", "", "", "64",
             "Largest grid of a call; the smallest among all ranks wins."},
+    Setting{"TeamOptions::beside_compute", "", variables::beside_compute, "1",
+            "0: grids may take the whole GPU, for ranks that share one and compute nothing while "
+            "others wait (docs/gpus.md). The same on every rank."},
+    Setting{"TeamOptions::exclusive", "", "", "false",
+            "Ranks have no other team's calls in flight while they call this one's: it may take "
+            "their room, too. The same on every rank."},
     Setting{"TeamOptions::scratch_bytes", "", "", "8M",
             "Staging area of a team's lane, per parity."},
     Setting{"TeamOptions::packet_bytes", "", "", "2M",
@@ -94,9 +103,11 @@ std::chrono::milliseconds seconds_setting(const Environment& environment, const 
   return *time;
 }
 
-bool flag_setting(const Environment& environment, const char* variable) {
+bool flag_setting(const Environment& environment, const char* variable,
+                  bool default_value = false) {
   const auto value = environment(variable);
-  if (!value || *value == "0") return false;
+  if (!value) return default_value;
+  if (*value == "0") return false;
   if (*value == "1") return true;
   throw bad_value(variable, *value, "0 or 1");
 }
@@ -161,6 +172,20 @@ std::optional<Link> link_setting(const Environment& environment) {
   for (const Link link : {Link::apart, Link::nvlink, Link::pcie_atomics, Link::pcie})
     if (*value == name(link)) return link;
   throw bad_value(variables::link, *value, "apart, nvlink, pcie_atomics or pcie");
+}
+
+int lanes_at_once_setting(const Environment& environment) {
+  const auto value = environment(variables::lanes_at_once);
+  if (!value) return default_lanes_at_once;
+  const auto lanes = parse_number(*value);
+  if (!lanes || *lanes < 1 || *lanes > max_lanes_at_once)
+    throw bad_value(variables::lanes_at_once, *value,
+                    fmt::format("a number from 1 to {}", max_lanes_at_once));
+  return static_cast<int>(*lanes);
+}
+
+bool beside_compute_setting(const Environment& environment) {
+  return flag_setting(environment, variables::beside_compute, true);
 }
 
 std::size_t heap_bytes_setting(const Environment& environment) {

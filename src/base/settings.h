@@ -19,6 +19,8 @@ inline constexpr const char* backend = "IRIDIUM_BACKEND";
 inline constexpr const char* device = "IRIDIUM_DEVICE";
 inline constexpr const char* placement = "IRIDIUM_PLACEMENT";
 inline constexpr const char* link = "IRIDIUM_LINK";
+inline constexpr const char* lanes_at_once = "IRIDIUM_LANES_AT_ONCE";
+inline constexpr const char* beside_compute = "IRIDIUM_BESIDE_COMPUTE";
 inline constexpr const char* heap_bytes = "IRIDIUM_HEAP_BYTES";
 inline constexpr const char* timeout = "IRIDIUM_TIMEOUT";
 inline constexpr const char* construction_timeout = "IRIDIUM_CONSTRUCTION_TIMEOUT";
@@ -41,6 +43,8 @@ using Environment = std::function<std::optional<std::string>(const char* variabl
 /// The process's own environment.
 std::optional<std::string> process_environment(const char* variable);
 
+inline constexpr int default_lanes_at_once = 1;
+inline constexpr int max_lanes_at_once = 64;
 inline constexpr std::size_t default_heap_bytes = std::size_t{256} << 20;
 /// Patient: a rank that loads weights or compiles kernels may come minutes later, and one that dies
 /// is noticed at once.
@@ -54,6 +58,8 @@ std::optional<int> device_setting(const Environment& environment);
 Placement placement_setting(const Environment& environment);
 /// None when not set.
 std::optional<Link> link_setting(const Environment& environment);
+int lanes_at_once_setting(const Environment& environment);
+bool beside_compute_setting(const Environment& environment);
 std::size_t heap_bytes_setting(const Environment& environment);
 std::chrono::milliseconds timeout_setting(const Environment& environment);
 std::chrono::milliseconds construction_timeout_setting(const Environment& environment);

@@ -65,6 +65,9 @@ int Context::device() const {
 Placement Context::placement() const {
   return state_->core->backend().placement();
 }
+int Context::lanes_at_once() const {
+  return state_->core->lanes_at_once();
+}
 std::chrono::milliseconds Context::timeout() const {
   return state_->core->timeout();
 }

@@ -41,6 +41,16 @@ std::size_t rounded_heap_bytes(const ContextOptions& options, const Backend& bac
   return (bytes + granularity - 1) / granularity * granularity;
 }
 
+int checked_lanes_at_once(const ContextOptions& options) {
+  const int lanes =
+      options.lanes_at_once ? *options.lanes_at_once : lanes_at_once_setting(process_environment);
+  if (lanes < 1 || lanes > max_lanes_at_once)
+    throw Error(Errc::invalid_argument,
+                fmt::format("ContextOptions::lanes_at_once is {}; expected 1 to {}", lanes,
+                            max_lanes_at_once));
+  return lanes;
+}
+
 BackendRequest backend_request(const Job& job, const ContextOptions& options) {
   BackendRequest request;
   request.rank = job.rank;
@@ -78,6 +88,7 @@ ContextCore::ContextCore(const Job& job, const ContextOptions& options)
       construction_timeout_(checked_timeout(iridium::construction_limit(
           options.construction_timeout ? *options.construction_timeout
                                        : construction_timeout_setting(process_environment)))),
+      lanes_at_once_(checked_lanes_at_once(options)),
       checked_(options.checked ? *options.checked : checked_setting(process_environment)) {
   check_job(job);
   on_step_ = options.on_step;
@@ -157,10 +168,21 @@ void ContextCore::map_segments(std::uint64_t context_id) {
   statuses_ = std::make_shared<StatusPool>(*backend_, heap_, streams_);
 }
 
+int ContextCore::lanes_that_run(bool exclusive) const {
+  // Room to run is there for a second one in any case: without it two teams would stop each other.
+  return exclusive ? 1 : std::max(2, lanes_at_once_);
+}
+
 TeamTerms ContextCore::terms(const std::vector<int>& members, const TeamOptions& options) const {
   Link worst = Link::shared;
   if (std::ranges::find(members, rank_) != members.end())
     for (const int member : members) worst = std::max(worst, backend_->link(member));
+  const bool beside_compute = options.beside_compute ? *options.beside_compute
+                                                     : beside_compute_setting(process_environment);
+  const WaitingGrids waiting_grids = {.resident = lanes_that_run(options.exclusive),
+                                      .beside_compute = !beside_compute     ? 0
+                                                        : options.exclusive ? 1
+                                                                            : lanes_at_once_};
   return {.version = version(),
           .backend = std::string(name(backend_->kind())),
           .placement = std::string(name(backend_->placement())),
@@ -169,9 +191,12 @@ TeamTerms ContextCore::terms(const std::vector<int>& members, const TeamOptions&
           .packet_bytes = options.packet_bytes,
           .tuning_table = iridium::tuning_table().hash(),
           .checked = checked_,
+          .lanes_at_once = lanes_at_once_,
+          .beside_compute = beside_compute,
+          .exclusive = options.exclusive,
           .timeout_ms = timeout_.count(),
           .device = backend_->device_name(),
-          .max_blocks = std::min(options.max_blocks, backend_->max_blocks()),
+          .max_blocks = std::min(options.max_blocks, backend_->max_blocks(waiting_grids)),
           .link = worst};
 }
 
@@ -210,7 +235,7 @@ void ContextCore::launch(detail::StreamImpl& stream, Grid grid, const detail::Ke
     throw Error(
         Errc::invalid_argument,
         fmt::format("launch of {} with {} blocks: expected at least 1", entry.name, grid.blocks));
-  if (grid.resident) backend_->check_resident(entry, grid.blocks);
+  if (grid.resident) backend_->check_resident(entry, grid.blocks, lanes_that_run(grid.exclusive));
   stream.launch_kernel(entry, kernel, grid.blocks);
 }
 

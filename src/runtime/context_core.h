@@ -39,6 +39,7 @@ class ContextCore {
     return iridium::construction_limit(construction_timeout_);
   }
   std::size_t heap_bytes() const { return heap_bytes_; }
+  int lanes_at_once() const { return lanes_at_once_; }
   bool checked() const { return checked_; }
   Backend& backend() const { return *backend_; }
   Heap& heap() const { return *heap_; }
@@ -94,6 +95,8 @@ class ContextCore {
   std::uint32_t next_channel_id() { return ++last_channel_id_; }
 
  private:
+  /// How many of a rank's waiting grids run at the same time.
+  int lanes_that_run(bool exclusive) const;
   TeamTerms terms(const std::vector<int>& members, const TeamOptions& options) const;
   /// Makes the backend.
   void set_up(const Job& job, const ContextOptions& options);
@@ -106,6 +109,7 @@ class ContextCore {
   const int size_;
   const std::chrono::milliseconds timeout_;
   const std::chrono::milliseconds construction_timeout_;
+  const int lanes_at_once_;
   const bool checked_;
   std::size_t heap_bytes_ = 0;
   std::function<void(std::string_view)> on_step_;

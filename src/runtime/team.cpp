@@ -47,6 +47,8 @@ TeamState::TeamState(std::shared_ptr<ContextCore> core, std::vector<int> ranks,
   const TeamTerms terms = core_->agree(call, ranks, options);
   TeamOptions agreed = options;
   agreed.max_blocks = max_blocks_ = terms.max_blocks;
+  beside_compute_ = terms.beside_compute;
+  exclusive_ = terms.exclusive;
   device_ = tuning_device(terms.device);
   link_ = terms.link;
   channel_.id = core_->next_channel_id();
@@ -202,6 +204,10 @@ const std::string& Team::name() const {
 }
 int Team::max_blocks() const {
   return state_->max_blocks();
+}
+
+bool Team::beside_compute() const {
+  return state_->beside_compute();
 }
 
 Link Team::link() const {

@@ -13,6 +13,7 @@ template <class MakeKernel>
 void launch_on_team(StreamRef& stream, const Team& team, const char* operation, Grid grid,
                     MakeKernel make_kernel) {
   const std::shared_ptr<detail::TeamState>& state = detail::Access::team(team);
+  grid.exclusive = state->exclusive();
   const auto kernel = make_kernel(state->lane(operation));
   using Kernel = std::remove_cv_t<decltype(kernel)>;
   detail::StreamImpl& queue = detail::Access::stream(stream);

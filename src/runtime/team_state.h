@@ -51,6 +51,8 @@ class TeamState final : public Resource, private ChannelWatcher {
   const std::string& name() const { return channel_.name; }
   int place() const { return place_; }
   int max_blocks() const { return max_blocks_; }
+  bool beside_compute() const { return beside_compute_; }
+  bool exclusive() const { return exclusive_; }
   /// The worst one between two members.
   Link link() const { return link_; }
   /// Throws `unsupported` where members cannot update each other's memory atomically, which `what`
@@ -71,6 +73,8 @@ class TeamState final : public Resource, private ChannelWatcher {
   Channel channel_;
   int place_ = -1;  ///< of this rank in the list; −1 for no member
   int max_blocks_ = 0;
+  bool beside_compute_ = true;
+  bool exclusive_ = false;
   Link link_ = Link::shared;
   std::string device_;
   LaneLayout layout_;

@@ -18,6 +18,9 @@ Bytes encode(const TeamTerms& terms) {
       .number(terms.packet_bytes)
       .number(terms.tuning_table)
       .number(static_cast<std::uint8_t>(terms.checked))
+      .number(terms.lanes_at_once)
+      .number(static_cast<std::uint8_t>(terms.beside_compute))
+      .number(static_cast<std::uint8_t>(terms.exclusive))
       .number(terms.timeout_ms)
       .text(terms.device)
       .number(terms.max_blocks)
@@ -36,6 +39,9 @@ TeamTerms decode_terms(std::span<const std::byte> bytes) {
   terms.packet_bytes = reader.number<std::size_t>();
   terms.tuning_table = reader.number<std::uint64_t>();
   terms.checked = reader.number<std::uint8_t>() != 0;
+  terms.lanes_at_once = reader.number<int>();
+  terms.beside_compute = reader.number<std::uint8_t>() != 0;
+  terms.exclusive = reader.number<std::uint8_t>() != 0;
   terms.timeout_ms = reader.number<std::int64_t>();
   terms.device = reader.text();
   terms.max_blocks = reader.number<int>();
@@ -64,6 +70,9 @@ TeamTerms reconcile(const std::vector<int>& ranks, const std::vector<TeamTerms>&
   require_equal("the lane's packet size (bytes)", &TeamTerms::packet_bytes);
   require_equal("the tuning table (hash)", &TeamTerms::tuning_table);
   require_equal("checked mode", &TeamTerms::checked);
+  require_equal("the number of lanes at once", &TeamTerms::lanes_at_once);
+  require_equal("room for compute (beside_compute)", &TeamTerms::beside_compute);
+  require_equal("whether the team is exclusive", &TeamTerms::exclusive);
   require_equal("the timeout (milliseconds)", &TeamTerms::timeout_ms);
   for (const TeamTerms& other : terms) {
     if (other.device != agreed.device) agreed.device.clear();

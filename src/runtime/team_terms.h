@@ -20,6 +20,9 @@ struct TeamTerms {
   std::size_t packet_bytes = 0;
   std::uint64_t tuning_table = 0;
   bool checked = false;
+  int lanes_at_once = 1;
+  bool beside_compute = true;
+  bool exclusive = false;
   std::int64_t timeout_ms = 0;
   // Those that may differ.
   std::string device;        ///< the device's name; empty when they differ

@@ -86,7 +86,7 @@ TEST(HostBackend, ZeroesWholePagesAndPartsOfPagesOfASegment) {
 }
 
 TEST(HostBackend, RunsGrids) {
-  EXPECT_GE(make_host_backend()->max_blocks(), 1);
+  EXPECT_GE(make_host_backend()->max_blocks({}), 1);
 }
 
 TEST(HostBackend, DescribesItself) {

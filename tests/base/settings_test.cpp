@@ -144,6 +144,30 @@ TEST(Settings, BadLinkNamesVariableAndValue) {
                      [](const Environment& environment) { link_setting(environment); });
 }
 
+TEST(Settings, LanesAtOnceAreReadOrDefault) {
+  EXPECT_EQ(lanes_at_once_setting(environment_with({})), default_lanes_at_once);
+  EXPECT_EQ(lanes_at_once_setting(environment_with({{variables::lanes_at_once, "3"}})), 3);
+  EXPECT_EQ(lanes_at_once_setting(environment_with({{variables::lanes_at_once, "64"}})), 64);
+}
+
+TEST(Settings, BadLanesAtOnceNameVariableAndValue) {
+  for (const char* value : {"0", "-1", "65", "two", "1.5", "4294967297"})
+    expect_bad_value(variables::lanes_at_once, value,
+                     [](const Environment& environment) { lanes_at_once_setting(environment); });
+}
+
+TEST(Settings, RoomForComputeIsLeftUnlessRefused) {
+  EXPECT_TRUE(beside_compute_setting(environment_with({})));
+  EXPECT_TRUE(beside_compute_setting(environment_with({{variables::beside_compute, "1"}})));
+  EXPECT_FALSE(beside_compute_setting(environment_with({{variables::beside_compute, "0"}})));
+}
+
+TEST(Settings, BadRoomForComputeNamesVariableAndValue) {
+  for (const char* value : {"false", "2", "no", "00"})
+    expect_bad_value(variables::beside_compute, value,
+                     [](const Environment& environment) { beside_compute_setting(environment); });
+}
+
 TEST(Settings, BlocksAreWholeOrSplit) {
   EXPECT_FALSE(split_blocks_setting(environment_with({})));
   EXPECT_FALSE(split_blocks_setting(environment_with({{variables::split_blocks, "0"}})));
@@ -189,6 +213,8 @@ TEST(Settings, ReadersLookAtTheirOwnVariableOnly) {
   EXPECT_EQ(timeout_setting(others(variables::timeout)), default_timeout);
   EXPECT_EQ(construction_timeout_setting(others(variables::construction_timeout)),
             default_construction_timeout);
+  EXPECT_EQ(lanes_at_once_setting(others(variables::lanes_at_once)), default_lanes_at_once);
+  EXPECT_TRUE(beside_compute_setting(others(variables::beside_compute)));
   EXPECT_FALSE(checked_setting(others(variables::checked)));
   EXPECT_FALSE(split_blocks_setting(others(variables::split_blocks)));
   EXPECT_EQ(schedule_seed_setting(others(variables::schedule_seed)), std::nullopt);
@@ -260,6 +286,8 @@ TEST(SettingsTable, DefaultsAreThoseOfTheCode) {
        {variables::heap_bytes, default_of(variables::heap_bytes)},
        {variables::timeout, default_of(variables::timeout)},
        {variables::construction_timeout, default_of(variables::construction_timeout)},
+       {variables::lanes_at_once, default_of(variables::lanes_at_once)},
+       {variables::beside_compute, default_of(variables::beside_compute)},
        {variables::checked, default_of(variables::checked)},
        {variables::split_blocks, default_of(variables::split_blocks)}});
   const Environment nothing = environment_with({});
@@ -267,6 +295,8 @@ TEST(SettingsTable, DefaultsAreThoseOfTheCode) {
   EXPECT_EQ(heap_bytes_setting(defaults), heap_bytes_setting(nothing));
   EXPECT_EQ(timeout_setting(defaults), timeout_setting(nothing));
   EXPECT_EQ(construction_timeout_setting(defaults), construction_timeout_setting(nothing));
+  EXPECT_EQ(lanes_at_once_setting(defaults), lanes_at_once_setting(nothing));
+  EXPECT_EQ(beside_compute_setting(defaults), beside_compute_setting(nothing));
   EXPECT_EQ(checked_setting(defaults), checked_setting(nothing));
   EXPECT_EQ(split_blocks_setting(defaults), split_blocks_setting(nothing));
 }

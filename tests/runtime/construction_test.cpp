@@ -160,9 +160,14 @@ IR_SCENARIO(another_mode) {
   expect_mismatch(job, {.checked = job.rank == 1},
                   "checked mode differs: rank 0 has false, rank 1 has true");
 }
+IR_SCENARIO(other_lanes_at_once) {
+  expect_mismatch(job, {.lanes_at_once = job.rank == 1 ? 3 : 2},
+                  "the number of lanes at once differs: rank 0 has 2, rank 1 has 3");
+}
 
 TEST_P(ConstructionTest, RanksWithOtherOptionsAreNamed) {
-  for (const char* scenario : {"another_heap_size", "another_timeout", "another_mode"})
+  for (const char* scenario :
+       {"another_heap_size", "another_timeout", "another_mode", "other_lanes_at_once"})
     expect_all_ok(run_ranks(GetParam(), scenario, 3));
 }
 

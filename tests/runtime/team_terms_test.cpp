@@ -21,6 +21,9 @@ TeamTerms some_terms() {
           .packet_bytes = 512,
           .tuning_table = 0xabcdef,
           .checked = false,
+          .lanes_at_once = 2,
+          .beside_compute = true,
+          .exclusive = false,
           .timeout_ms = 30'000,
           .device = "Abacus 3",
           .max_blocks = 64};
@@ -35,6 +38,9 @@ void expect_equal(const TeamTerms& left, const TeamTerms& right) {
   EXPECT_EQ(left.packet_bytes, right.packet_bytes);
   EXPECT_EQ(left.tuning_table, right.tuning_table);
   EXPECT_EQ(left.checked, right.checked);
+  EXPECT_EQ(left.lanes_at_once, right.lanes_at_once);
+  EXPECT_EQ(left.beside_compute, right.beside_compute);
+  EXPECT_EQ(left.exclusive, right.exclusive);
   EXPECT_EQ(left.timeout_ms, right.timeout_ms);
   EXPECT_EQ(left.device, right.device);
   EXPECT_EQ(left.max_blocks, right.max_blocks);
@@ -57,6 +63,9 @@ std::vector<Difference> differences() {
       {"packet", [](TeamTerms& terms) { terms.packet_bytes = 97; }, "512", "97"},
       {"tuning table", [](TeamTerms& terms) { terms.tuning_table = 5; }, "11259375", "5"},
       {"checked", [](TeamTerms& terms) { terms.checked = true; }, "false", "true"},
+      {"lanes at once", [](TeamTerms& terms) { terms.lanes_at_once = 3; }, "2", "3"},
+      {"beside_compute", [](TeamTerms& terms) { terms.beside_compute = false; }, "true", "false"},
+      {"exclusive", [](TeamTerms& terms) { terms.exclusive = true; }, "false", "true"},
       {"timeout", [](TeamTerms& terms) { terms.timeout_ms = 96; }, "30000", "96"},
   };
 }

@@ -28,6 +28,46 @@ TEST_P(TeamTest, AnyOrderOfRanksIsATeam) {
   expect_all_ok(run_ranks(GetParam().kind, "reversed_team", GetParam().size));
 }
 
+IR_SCENARIO(room_for_compute) {
+  Context context(job, {.lanes_at_once = 2});
+  const auto everybody = context.world().ranks();
+  require(context.lanes_at_once() == 2, "as it was asked for");
+  require(context.world().beside_compute(), "by default grids leave room");
+  require(!context.make_team(everybody, {.beside_compute = false}).beside_compute(),
+          "unless they need not");
+  require(context.make_team(everybody, {.exclusive = true}).beside_compute(),
+          "nor does an exclusive team take it");
+  if (job.size == 1) return;
+  const bool is_last = job.rank == job.size - 1;
+  const Error room = require_error(Errc::mismatch, {0, job.size - 1}, [&] {
+    context.make_team(everybody, {.beside_compute = !is_last});
+  });
+  require(std::string(room.what()).find("room for compute") != std::string::npos, room.what());
+  const Error exclusive = require_error(Errc::mismatch, {0, job.size - 1}, [&] {
+    context.make_team(everybody, {.exclusive = is_last});
+  });
+  require(std::string(exclusive.what()).find("exclusive") != std::string::npos, exclusive.what());
+}
+
+TEST_P(TeamTest, AgreesAboutTheRoomForCompute) {
+  expect_all_ok(run_ranks(GetParam().kind, "room_for_compute", GetParam().size));
+}
+
+IR_SCENARIO(bad_lanes_at_once) {
+  for (const int lanes : {0, -1, 65}) {
+    const Error error = require_error(Errc::invalid_argument, {},
+                                      [&] { Context context(job, {.lanes_at_once = lanes}); });
+    require(std::string(error.what())
+                    .find("lanes_at_once is " + std::to_string(lanes) + "; expected 1 to 64") !=
+                std::string::npos,
+            error.what());
+  }
+}
+
+TEST(TeamOfOne, BadLanesAtOnceAreRefused) {
+  expect_all_ok(run_ranks(RankKind::processes, "bad_lanes_at_once", 1));
+}
+
 IR_SCENARIO(one_team_each) {
   Context context(job);
   std::vector<Team> teams;

@@ -16,6 +16,7 @@
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/gpu_place.h"
 #include "backend/cuda/mps.h"
+#include "backend/cuda/room.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -29,9 +30,6 @@ std::string process_name() {
   static const std::uint64_t id = random_id();
   return fmt::format("{}-{:x}", ::getpid(), id);
 }
-
-/// So many of a rank's grids may wait at the same time, each on a lane of its own.
-constexpr int lanes_at_once = 2;
 
 class CudaBackend final : public Backend {
  public:
@@ -47,7 +45,8 @@ class CudaBackend final : public Backend {
                               name(request.placement), objection));
     place_.numa_node = std::max(0, attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
     primary_context(place_.device);
-    processors_ = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    room_.processors = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    room_.major = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     reaches_pageable_memory_ =
         attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     device_name_ = gpu_name(choice_.gpu);
@@ -81,7 +80,7 @@ class CudaBackend final : public Backend {
       if (other.uuid == choice_.gpu.uuid) sharing.push_back(peer);
       links_.push_back(peer == rank ? Link::shared : std::max(best_link_, link_to(peer, other)));
     }
-    ranks_on_device_ = static_cast<int>(sharing.size());
+    room_.ranks = static_cast<int>(sharing.size());
     log(LogLevel::info, rank, "GPU {}, {}, {}, because {}; links: {}", place_.device, device_name_,
         choice_.gpu.uuid, choice_.reason, describe_links(rank));
     if (sharing.size() > 1 && sharing.front() == rank &&
@@ -161,22 +160,26 @@ class CudaBackend final : public Backend {
         owner, stream_place());
   }
 
-  int max_blocks() const override {
+  int max_blocks(const WaitingGrids& grids) const override {
     const int threads = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-    return std::max(1, resident_share(threads / Block::gpu_threads / 2));
+    const int most =
+        std::max(1, resident_blocks(room_, threads / Block::gpu_threads / 2, grids.resident));
+    return grids.beside_compute == 0
+               ? most
+               : std::min(most, blocks_beside_compute(room_, grids.beside_compute));
   }
 
-  void check_resident(const detail::KernelEntry& entry, int blocks) const override {
+  void check_resident(const detail::KernelEntry& entry, int blocks, int grids) const override {
     const int per_processor = blocks_per_processor(entry);
-    const int limit = resident_share(per_processor);
+    const int limit = resident_blocks(room_, per_processor, grids);
     if (blocks > limit)
       throw Error(
           Errc::invalid_argument,
           fmt::format(
               "{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
               "each of {} processors, shared by {} ranks with {} lanes each, which leaves {}",
-              blocks, entry.name, entry.threads, place_.device, per_processor, processors_,
-              ranks_on_device_, lanes_at_once, limit));
+              blocks, entry.name, entry.threads, place_.device, per_processor, room_.processors,
+              room_.ranks, grids, limit));
   }
 
   void prepare(const detail::KernelEntry& entry) override {
@@ -239,18 +242,13 @@ class CudaBackend final : public Backend {
                fmt::format("cannot size {}", entry.name));
     return fitting_[&entry] = blocks;
   }
-  /// A rank's share, for one lane, of the blocks that fit.
-  int resident_share(int per_processor) const {
-    return processors_ * per_processor / ranks_on_device_ / lanes_at_once;
-  }
 
   const std::vector<Gpu> visible_;
   const GpuChoice choice_;
   CudaPlace place_;
   std::string device_name_;
-  int processors_ = 0;
+  SharedGpu room_;
   bool reaches_pageable_memory_ = false;
-  int ranks_on_device_ = 1;
   Link best_link_ = Link::shared;
   std::vector<Link> links_;  ///< by rank
   mutable std::mutex fitting_mutex_;

@@ -106,8 +106,8 @@ class HostBackend final : public Backend {
   Link link(int peer) const override { return peer == rank_ ? Link::shared : link_; }
   std::string object_to_memory(const void*) const override { return {}; }
   // Every fiber gets its turn, however many there are.
-  int max_blocks() const override { return 1024; }
-  void check_resident(const detail::KernelEntry&, int) const override {}
+  int max_blocks(const WaitingGrids&) const override { return 1024; }
+  void check_resident(const detail::KernelEntry&, int, int) const override {}
   void prepare(const detail::KernelEntry&) override {}
 
   std::shared_ptr<detail::StreamImpl> make_stream() override {

@@ -1,7 +1,11 @@
 // Ranks that share one GPU: kernels write into each other's segments.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "backend/cuda/gpu_test_base.h"
+#include "backend/cuda/room.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 
@@ -73,6 +77,56 @@ IR_SCENARIO(placements_differ) {
 
 TEST_P(CudaRanksTest, PlacementsMustAgree) {
   if (GetParam() == 2) expect_all_ok(run_ranks(RankKind::processes, "placements_differ", 2));
+}
+
+int attribute_of(const Context& context, cudaDeviceAttr what) {
+  int value = 0;
+  require(cudaDeviceGetAttribute(&value, what, context.device()) == cudaSuccess, "an attribute");
+  return value;
+}
+
+void expect_grids_that_leave_room(const Job& job) {
+  constexpr int lanes = 2;
+  Context context(
+      job,
+      {.backend = BackendKind::cuda, .lanes_at_once = lanes, .heap_bytes = std::size_t{256} << 20});
+  SharedGpu gpu = {.processors = attribute_of(context, cudaDevAttrMultiProcessorCount),
+                   .major = attribute_of(context, cudaDevAttrComputeCapabilityMajor),
+                   .ranks = 0};
+  for (int rank = 0; rank < job.size; ++rank)
+    if (context.link(rank) <= Link::apart) ++gpu.ranks;
+  const int per_processor = attribute_of(context, cudaDevAttrMaxThreadsPerMultiProcessor) / 1024;
+  const auto blocks = [&](const TeamOptions& options) {
+    return context.make_team(context.world().ranks(), options).max_blocks();
+  };
+  const auto expect = [](int found, int expected, const char* what) {
+    expected = std::clamp(expected, 1, 64);
+    require(found == expected, std::string(what) + ": " + std::to_string(found) +
+                                   " blocks instead of " + std::to_string(expected));
+  };
+  const int all = resident_blocks(gpu, per_processor, lanes);
+  const int alone = resident_blocks(gpu, per_processor, 1);
+  expect(blocks({}), std::min(all, blocks_beside_compute(gpu, lanes)), "by default");
+  expect(blocks({.beside_compute = false}), all, "where nothing computes");
+  expect(blocks({.exclusive = true}), std::min(alone, blocks_beside_compute(gpu, 1)), "exclusive");
+  expect(blocks({.beside_compute = false, .exclusive = true}), alone, "both");
+}
+
+IR_SCENARIO(grids_leave_room) {
+  expect_grids_that_leave_room(job);
+}
+// A smaller number of processors is what ranks under MPS then see.
+IR_SCENARIO(grids_leave_room_in_a_share) {
+  require(::setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", 1) == 0, "a variable is set");
+  expect_grids_that_leave_room(job);
+}
+
+TEST_P(CudaRanksTest, GridsLeaveRoomForKernelsThatCompute) {
+  expect_all_ok(run_ranks(RankKind::processes, "grids_leave_room", GetParam()));
+}
+
+TEST_P(CudaRanksTest, GridsLeaveRoomInAShareOfTheProcessors) {
+  expect_all_ok(run_ranks(RankKind::processes, "grids_leave_room_in_a_share", GetParam()));
 }
 
 }  // namespace
