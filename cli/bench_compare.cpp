@@ -21,7 +21,7 @@ namespace {
 auto identity(const BenchFigure& figure) {
   return std::tie(figure.operation, figure.contender, figure.algorithm, figure.dtype, figure.op,
                   figure.memory, figure.mode, figure.ranks, figure.bytes, figure.blocks,
-                  figure.rows, figure.tile, figure.link);
+                  figure.rows, figure.tile, figure.link, figure.beside_compute);
 }
 
 using Identity = decltype(identity(BenchFigure{}));

@@ -58,6 +58,7 @@ Json to_json(const BenchFigure& figure) {
   if (figure.rows != 0) json["rows"] = figure.rows;
   if (figure.tile != 0) json["tile"] = figure.tile;
   if (figure.link != Link::shared) json["link"] = name(figure.link);
+  if (figure.beside_compute) json["beside_compute"] = true;
   if (!figure.skipped.empty()) json["skipped"] = figure.skipped;
   if (!figure.failed.empty()) json["failed"] = figure.failed;
   if (!figure.has_numbers()) return json;
@@ -158,6 +159,7 @@ BenchFigure figure_from(const Fields& fields) {
   if (fields.has("rows")) figure.rows = fields.whole<int>("rows");
   if (fields.has("tile")) figure.tile = fields.whole<int>("tile");
   if (fields.has("link")) figure.link = fields.link("link");
+  if (fields.has("beside_compute")) figure.beside_compute = fields.flag("beside_compute");
   figure.skipped = fields.optional_text("skipped");
   figure.failed = fields.optional_text("failed");
   if (!figure.skipped.empty() && !figure.failed.empty())

@@ -25,7 +25,8 @@ struct BenchFigure {
   int blocks = 0;         ///< 0: as the operation chooses
   int rows = 0;           ///< of a matrix; 0: as the operation chooses, or none
   int tile = 0;  ///< 16-byte vectors a thread has on their way; 0: as the operation chooses
-  Link link = Link::shared;  ///< the worst one between two ranks
+  Link link = Link::shared;     ///< the worst one between two ranks
+  bool beside_compute = false;  ///< on a GPU, grids left room for kernels that compute
 
   /// Why there are no numbers below: not tried, or tried and wrong. One at the most is set.
   std::string skipped = {};

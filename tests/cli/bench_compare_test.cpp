@@ -66,6 +66,13 @@ TEST(BenchComparisons, DoNotMixLinks) {
   EXPECT_TRUE(comparison.pairs.empty());
 }
 
+TEST(BenchComparisons, DoNotMixGridsThatLeaveRoomWithOthers) {
+  BenchFigure beside = figure_of("put", 10);
+  beside.beside_compute = true;
+  EXPECT_TRUE(compare(run_of({figure_of("put", 10)}), run_of({beside}), 0.05).pairs.empty());
+  EXPECT_EQ(compare(run_of({beside}), run_of({beside}), 0.05).pairs.size(), 1u);
+}
+
 TEST(BenchComparisons, FlagAPlantedRegression) {
   const BenchRun before = run_of({figure_of("put", 10), figure_of("get", 20)});
   const BenchRun after = run_of({figure_of("put", 10.1), figure_of("get", 22)});

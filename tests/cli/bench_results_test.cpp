@@ -30,6 +30,7 @@ BenchFigure measured_figure() {
   figure.rows = 5;
   figure.tile = 2;
   figure.link = Link::pcie_atomics;
+  figure.beside_compute = true;
   figure.samples = 15;
   figure.calls = 100;
   figure.median_us = 1.0 / 3;
@@ -138,6 +139,7 @@ void expect_same(const BenchFigure& left, const BenchFigure& right) {
   EXPECT_EQ(left.rows, right.rows);
   EXPECT_EQ(left.tile, right.tile);
   EXPECT_EQ(left.link, right.link);
+  EXPECT_EQ(left.beside_compute, right.beside_compute);
   EXPECT_EQ(left.skipped, right.skipped);
   EXPECT_EQ(left.failed, right.failed);
   EXPECT_EQ(left.samples, right.samples);
@@ -186,11 +188,12 @@ TEST(BenchFiles, HoldTheFieldsOfTheManual) {
   const std::string identity = "operation contender algorithm dtype mode ranks bytes blocks ";
   const std::string numbers =
       "samples calls median_us p10_us p90_us algorithm_gbps bus_gbps copy_share ";
-  EXPECT_EQ(
-      fields(json["figures"][0]),
-      "operation contender algorithm dtype op memory mode ranks bytes blocks rows tile link " +
-          numbers);
+  EXPECT_EQ(fields(json["figures"][0]),
+            "operation contender algorithm dtype op memory mode ranks bytes blocks rows tile link "
+            "beside_compute " +
+                numbers);
   EXPECT_EQ(json["figures"][0]["link"], "pcie_atomics");
+  EXPECT_EQ(json["figures"][0]["beside_compute"], true);
   EXPECT_EQ(fields(json["figures"][1]), identity + numbers);
   EXPECT_EQ(fields(json["figures"][2]), identity + "skipped ");
   EXPECT_EQ(fields(json["figures"][3]), identity + "failed ");
@@ -226,6 +229,7 @@ TEST(BenchFiles, MayLackWhatOlderOnesDidNotHave) {
               json["figures"][0].erase("rows");
               json["figures"][0].erase("tile");
               json["figures"][0].erase("link");
+              json["figures"][0].erase("beside_compute");
             }),
             "none");
 }
@@ -276,7 +280,7 @@ TEST(BenchFiles, AreRefusedWithoutAField) {
   for (const auto& [field, value] : whole["machine"].items())
     EXPECT_EQ(refusal_without(Json::json_pointer("/machine"), field),
               "invalid_argument: f.json: machine has no field '" + field + "'");
-  const std::set<std::string> optional = {"op", "memory", "rows", "tile", "link"};
+  const std::set<std::string> optional = {"op", "memory", "rows", "tile", "link", "beside_compute"};
   for (const auto& [field, value] : whole["figures"][0].items()) {
     if (optional.contains(field)) continue;
     EXPECT_EQ(refusal_without(Json::json_pointer("/figures/0"), field),
