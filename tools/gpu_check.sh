@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 source tools/counting.sh
 
 all_modes=(shared apart as_apart as_nvlink no_atomics)
-all_parts=(cuda tiles kernels ranks collectives probe mps examples commands code sanitizer)
+all_parts=(cuda tiles kernels ranks collectives probe room mps examples commands code sanitizer)
 
 usage() {
   cat << 'END'
@@ -26,6 +26,7 @@ Parts; without one: all of them:
   ranks        contexts, heaps and teams, in device memory and in host memory
   collectives  every algorithm, checked bit by bit
   probe        capture and replay of every operation
+  room         kernels that compute find room beside calls that wait: one team and two
   mps          the MPS daemon that iridium run starts (mode shared only)
   examples     the programs of the tutorials
   commands     iridium info --peers, probe and tune; ranks started by hand: with process numbers of their own, and late

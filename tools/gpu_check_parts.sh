@@ -149,6 +149,17 @@ part_probe() {
   IRIDIUM_BACKEND=cuda suite probe "$build/tests/probe/probe_test" '*-*threads*'
 }
 
+# The daemon is the one that `iridium run` starts.
+part_room() {
+  local ranks teams
+  for ranks in 2 4 8; do
+    for teams in 1 2; do
+      check_ranks "room_${ranks}_ranks_${teams}_teams" "$ranks" "$build/iridium" run -n "$ranks" --backend cuda -- \
+        "$build/bench/room" --teams "$teams"
+    done
+  done
+}
+
 # Dead ones that nobody reaps do not count.
 no_daemon_left() { ! ps -eo stat=,pid=,args= | grep -v '^Z' | grep '[n]vidia-cuda-mps'; }
 

@@ -35,7 +35,7 @@ SUITES = (
     "backend/cuda/cuda_test device/tile_test device/device_test runtime/ranks_test collectives/collectives_test "
     "probe/probe_test cli/cli_test"
 ).split()
-PARTS = "cuda tiles kernels ranks collectives probe mps examples commands code sanitizer".split()
+PARTS = "cuda tiles kernels ranks collectives probe room mps examples commands code sanitizer".split()
 
 ALL_BUT_CODE = ",".join(part for part in PARTS if part != "code")
 
@@ -88,8 +88,11 @@ class GpuCheck(TreeTest):
                     self.assertEqual(call["timeout"], "30")
                     asks = name not in ("backend/cuda/cuda_test", "cli/cli_test")
                     self.assertEqual(call["backend"], "cuda" if asks else "none")
-        self.assertEqual(len(self.of(calls, "iridium run -n 8 ")), 1)
-        self.assertEqual(len(self.of(calls, "iridium run -n 4 ")), 3)
+        rooms = [call for call in self.of(calls, "iridium run") if "/room --teams" in call["call"]]
+        self.assertEqual(len(rooms), 6)
+        examples = [call for call in self.of(calls, "iridium run") if call not in rooms]
+        self.assertEqual(len(self.of(examples, "iridium run -n 8 ")), 1)
+        self.assertEqual(len(self.of(examples, "iridium run -n 4 ")), 3)
         started = [call for call in self.of(calls, "nvidia-cuda-mps-control") if call["call"].endswith("-d")]
         self.assertEqual(len(started), 6)
         for part in ALL_BUT_CODE.split(","):
@@ -102,7 +105,7 @@ class GpuCheck(TreeTest):
         self.assertEqual((apart["gpus"], apart["mps"], apart["most_ranks"]), ("all", "/nonexistent", "2"))
         self.assertEqual((shared["gpus"], shared["most_ranks"]), ("0", "none"))
         self.assertNotIn(shared["mps"], ("none", "/nonexistent"))
-        self.assertEqual([call["gpus"] for call in self.of(calls, "iridium run -n 8 ")], ["0"])
+        self.assertEqual([call["gpus"] for call in self.of(calls, "iridium run -n 8 ")], ["0"] * 3)
         for command in ("probe", "info --peers"):
             self.assertEqual([call["gpus"] for call in self.of(calls, f"iridium {command} -n 4 ")], ["0"])
         self.assertIn("skipped example_4_ranks: 4 ranks, and 2 GPUs\n", said)
