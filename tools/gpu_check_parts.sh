@@ -155,7 +155,7 @@ part_room() {
   for ranks in 2 4 8; do
     for teams in 1 2; do
       check_ranks "room_${ranks}_ranks_${teams}_teams" "$ranks" "$build/iridium" run -n "$ranks" --backend cuda -- \
-        "$build/bench/room" --teams "$teams"
+        "$build/tests/backend/cuda/room" --teams "$teams"
     done
   done
 }

@@ -1,12 +1,14 @@
-// Whether kernels that compute find room on the GPU while calls of other ranks wait for them there:
-// graphs in which all_reduces alternate with a kernel of clusters whose blocks take a processor
-// each, as cuBLAS's products of some 256 rows do. Each team has a stream and a graph of its own,
-// and every replay's sums are checked. Prints how long a layer takes, or fails. Run it with:
-// iridium run -n 8 --backend cuda -- build/bench/room [--teams 2] [--blocks N]
-//   [--cluster 16] [--replays N] [--pause MICROSECONDS] [--json]
+// Whether kernels that compute find room on the GPU while calls of all other ranks wait for them
+// there: graphs in which all_reduces alternate with a kernel of clusters whose blocks take a
+// processor each, as cuBLAS's products of some 256 rows do. In every layer another rank computes
+// last. Each team has a stream and a graph of its own, and the sums are checked. Prints how long a
+// layer takes, or fails. Run it with:
+// iridium run -n 8 --backend cuda -- build/tests/backend/cuda/room [--teams 2]
+//   [--blocks N] [--cluster 16] [--replays N] [--late MICROSECONDS]
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,15 +18,14 @@
 #include <string>
 #include <vector>
 
-#include "figures.h"
 #include "iridium/iridium.h"
 
-namespace iridium::bench {
+namespace iridium::test {
 namespace {
 
 constexpr int compute_threads = 384;
 constexpr int clusters = 2;
-constexpr int layers = 4;
+constexpr int layers = 16;
 constexpr int batches = 20;
 constexpr std::size_t count = (1u << 20) / sizeof(int);
 
@@ -33,8 +34,7 @@ struct Choice {
   int blocks = 0;   ///< waiting ones of a call; 0: as many as the library lets a team have
   int cluster = 8;  ///< blocks of one
   int replays = 2000;
-  int pause = 4;  ///< microseconds that a kernel computes at the most
-  bool json = false;
+  int late = 60;  ///< by how many microseconds the last rank of a layer is
 };
 
 void require(cudaError_t error, const char* what) {
@@ -48,18 +48,18 @@ __device__ std::uint64_t nanoseconds() {
   return time;
 }
 
-/// Makes the mean of the ranks' equal values, plus one, of their sum. Takes a random time, so that
-/// every rank is the last one now and then.
+__global__ void be_late(unsigned by_ns) {
+  const std::uint64_t end = nanoseconds() + by_ns;
+  while (nanoseconds() < end) {
+  }
+}
+
+/// Makes the mean of the ranks' equal values, plus one, of their sum.
 __global__ void __launch_bounds__(compute_threads, 1)
-    compute(int* values, std::size_t size, int ranks, unsigned pause_ns) {
+    compute(int* values, std::size_t size, int ranks) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
-  const std::uint64_t start = nanoseconds();
-  const std::uint64_t random = (start >> 5) * 0x9e3779b97f4a7c15 >> 32;
-  const std::uint64_t end = start + random * pause_ns / 0x100000000;
-  while (nanoseconds() < end) {
-  }
   const std::size_t threads = std::size_t{gridDim.x} * blockDim.x;
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += threads)
     values[i] = values[i] / ranks + 1;
@@ -67,8 +67,7 @@ __global__ void __launch_bounds__(compute_threads, 1)
 
 class Room {
  public:
-  Room(Context& context, const Choice& choice)
-      : context_(context), choice_(choice), report_(context, choice.json) {
+  Room(Context& context, const Choice& choice) : context_(context), choice_(choice) {
     const int device = context.device();
     require(cudaSetDevice(device), "the rank's GPU");
     require(cudaDeviceGetAttribute(&memory_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
@@ -81,30 +80,34 @@ class Room {
     if (choice_.cluster > 8)
       require(cudaFuncSetAttribute(compute, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
               "larger clusters");
-    for (int i = 0; i < choice_.teams; ++i) lines_.emplace_back(context_, team_options());
-    for (Line& line : lines_) record(line);
+    for (int i = 0; i < choice_.teams; ++i) {
+      lines_.emplace_back(context_, team_options());
+      record(lines_.back(), i);
+    }
   }
 
   void measure() {
     const int replays = std::max(1, choice_.replays / batches);
-    std::vector<double> times;
+    std::vector<double> times;  // microseconds
     for (int batch = 0; batch < batches; ++batch) {
       context_.barrier();
-      const auto start = Clock::now();
+      const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < replays; ++i)
         for (Line& line : lines_) line.stream.launch(line.graphs.front());
       for (Line& line : lines_) {
         line.stream.synchronize();
         line.team.check();
       }
-      times.push_back(microseconds_since(start) / (replays * layers));
+      const std::chrono::duration<double, std::micro> time =
+          std::chrono::steady_clock::now() - start;
+      times.push_back(time.count() / (replays * layers));
       for (Line& line : lines_) check(line, (batch + 1) * replays * layers);
     }
-    const int blocks = lines_.front().team.max_blocks();
-    report_.add({.what = std::to_string(choice_.teams) + " teams, clusters of " +
-                         std::to_string(choice_.cluster) + ", a layer",
-                 .times = times,
-                 .blocks = blocks});
+    std::ranges::sort(times);
+    if (context_.rank() == 0)
+      std::printf("%d ranks, %d teams, calls of %d blocks, clusters of %d: %.1f us a layer\n",
+                  context_.size(), choice_.teams, lines_.front().team.max_blocks(), choice_.cluster,
+                  times[times.size() / 2]);
   }
 
  private:
@@ -128,17 +131,22 @@ class Room {
     return {.max_blocks = choice_.blocks, .beside_compute = false};
   }
 
-  void record(Line& line) {
+  /// Teams are late in turns, so that a rank which computes for one also waits in the others'.
+  void record(Line& line, int team) {
+    const auto native = static_cast<cudaStream_t>(line.stream.native_handle());
     line.stream.begin_capture();
     for (int layer = 0; layer < layers; ++layer) {
       all_reduce(line.stream, line.team, line.values, line.values, count,
                  {.algorithm = AllReduceAlgorithm::two_shot, .blocks = line.team.max_blocks()});
-      launch_compute(line);
+      if ((layer + team) % context_.size() == context_.rank())
+        be_late<<<1, 1, 0, native>>>(1000u * static_cast<unsigned>(choice_.late));
+      require(cudaGetLastError(), "the kernel that is late");
+      launch_compute(line, native);
     }
     line.graphs.push_back(line.stream.end_capture());
   }
 
-  void launch_compute(Line& line) {
+  void launch_compute(Line& line, cudaStream_t native) {
     cudaLaunchAttribute cluster = {};
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim = {static_cast<unsigned>(choice_.cluster), 1, 1};
@@ -146,11 +154,10 @@ class Room {
     grid.gridDim = static_cast<unsigned>(clusters * choice_.cluster);
     grid.blockDim = compute_threads;
     grid.dynamicSmemBytes = static_cast<std::size_t>(memory_);
-    grid.stream = static_cast<cudaStream_t>(line.stream.native_handle());
+    grid.stream = native;
     grid.attrs = &cluster;
     grid.numAttrs = choice_.cluster > 1 ? 1 : 0;
-    require(cudaLaunchKernelEx(&grid, compute, line.values.data(), count, context_.size(),
-                               1000u * static_cast<unsigned>(choice_.pause)),
+    require(cudaLaunchKernelEx(&grid, compute, line.values.data(), count, context_.size()),
             "the kernel that computes");
   }
 
@@ -167,7 +174,6 @@ class Room {
 
   Context& context_;
   Choice choice_;
-  Report report_;
   int memory_ = 0;  ///< of a block: all that a processor has
   std::vector<Line> lines_;
 };
@@ -178,17 +184,15 @@ Choice choice_of(int argc, char** argv) {
                                                {"--blocks", &choice.blocks},
                                                {"--cluster", &choice.cluster},
                                                {"--replays", &choice.replays},
-                                               {"--pause", &choice.pause}};
+                                               {"--late", &choice.late}};
   for (int i = 1; i < argc; ++i) {
     const auto number = numbers.find(argv[i]);
     if (number != numbers.end() && i + 1 < argc && std::atoi(argv[i + 1]) > 0)
       *number->second = std::atoi(argv[++i]);
-    else if (std::string(argv[i]) == "--json")
-      choice.json = true;
     else
       throw std::runtime_error(
-          "usage: room [--teams N] [--blocks N] [--cluster N] [--replays N] [--pause "
-          "MICROSECONDS] [--json]");
+          "usage: room [--teams N] [--blocks N] [--cluster N] [--replays N] [--late "
+          "MICROSECONDS]");
   }
   return choice;
 }
@@ -202,11 +206,11 @@ void run(const Choice& choice) {
 }
 
 }  // namespace
-}  // namespace iridium::bench
+}  // namespace iridium::test
 
 int main(int argc, char** argv) {
   try {
-    iridium::bench::run(iridium::bench::choice_of(argc, argv));
+    iridium::test::run(iridium::test::choice_of(argc, argv));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
