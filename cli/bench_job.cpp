@@ -44,17 +44,19 @@ std::vector<std::string> arguments_for_rank(const BenchCommand& command, const s
   return arguments;
 }
 
-/// The figures that rank 0 has written; the first line is the backend and the worst link.
+/// The figures that rank 0 has written; the first line is the backend, the worst link, and whether
+/// grids leave room for kernels that compute.
 struct Rows {
   std::string backend;
   Link link = Link::shared;
+  bool beside_compute = false;
   std::vector<BenchFigure> figures;
 };
 Rows read_rows(const std::string& path) {
   Rows rows;
   std::ifstream file(path);
   std::string link;
-  if (file >> rows.backend >> link) rows.link = parse_link(link);
+  if (file >> rows.backend >> link >> rows.beside_compute) rows.link = parse_link(link);
   std::string first;
   std::getline(file, first);
   for (std::string line; std::getline(file, line) && !file.eof();)
@@ -120,6 +122,10 @@ class BenchJob {
       if (status != 0) end.status = status;
       const Rows found = read_rows(rows.path());
       describe_device(machine, found.backend, ranks_, found.link, use);
+      if (!found.backend.empty()) {
+        link_ = found.link;
+        beside_compute_ = found.beside_compute;
+      }
       heat = take(found.figures, heat);
       if (heat == heats_.size() || end.was_interrupted) continue;
       // Before the first one no rank has got as far as a context: others would not either.
@@ -138,9 +144,11 @@ class BenchJob {
 
   /// Ends the peers, too.
   void add_to(BenchRun& run) {
+    set_conditions(figures_);
     run.figures.insert(run.figures.end(), figures_.begin(), figures_.end());
     for (const auto& peer : peers_) {
       BenchPeer::Findings theirs = peer->end();
+      set_conditions(theirs.figures);
       set_copy_shares(theirs.figures, figures_);
       std::ranges::move(theirs.figures, std::back_inserter(run.figures));
       if (!theirs.versions.empty()) run.versions[theirs.contender] = theirs.versions;
@@ -148,6 +156,14 @@ class BenchJob {
   }
 
  private:
+  /// Peers do not know them, and ranks that died could not say them.
+  void set_conditions(std::vector<BenchFigure>& figures) const {
+    for (BenchFigure& figure : figures) {
+      figure.link = link_;
+      figure.beside_compute = beside_compute_;
+    }
+  }
+
   RunOptions job_from(std::size_t first_heat, const std::string& rows) const {
     RunOptions job = command_.job;
     job.ranks = ranks_;
@@ -174,6 +190,8 @@ class BenchJob {
   std::vector<std::unique_ptr<BenchPeer>> peers_;
   std::vector<std::string> turns_;
   std::vector<BenchFigure> figures_;
+  Link link_ = Link::shared;
+  bool beside_compute_ = false;
 };
 
 std::size_t count_figures(const BenchTask& task) {

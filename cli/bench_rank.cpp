@@ -215,6 +215,11 @@ void set_numbers(BenchFigure& figure, const Contestant& contestant, const Times&
   figure.bus_gbps = figure.algorithm_gbps * contestant.prepared().bus_factor();
 }
 
+/// On CPUs nothing else needs the room.
+bool leaves_room(const Context& context) {
+  return context.backend() == BackendKind::cuda && context.world().beside_compute();
+}
+
 /// Two figures per entry; the share of the fastest plain copy is known at the end.
 std::vector<BenchFigure> figures_of(const BenchHeat& heat, const Context& context,
                                     const std::vector<std::unique_ptr<Contestant>>& contestants) {
@@ -227,7 +232,7 @@ std::vector<BenchFigure> figures_of(const BenchHeat& heat, const Context& contex
       BenchFigure figure =
           blank_figure(heat, heat.entries[i], world.size(), is_graph ? "graph" : "eager");
       figure.link = world.link();
-      figure.beside_compute = context.backend() == BackendKind::cuda && world.beside_compute();
+      figure.beside_compute = leaves_room(context);
       (contestant.is_skipped() ? figure.skipped : figure.failed) = contestant.failed();
       if (figure.has_numbers())
         set_numbers(figure, contestant, is_graph ? contestant.replayed() : contestant.eager(),
@@ -297,7 +302,9 @@ int bench_as_rank(const BenchCommand& command) {
   std::ofstream rows;
   if (context.rank() == 0) {
     rows.open(command.rows);
-    rows << name(context.backend()) << ' ' << name(context.world().link()) << '\n' << std::flush;
+    rows << name(context.backend()) << ' ' << name(context.world().link()) << ' '
+         << leaves_room(context) << '\n'
+         << std::flush;
   }
   for (std::size_t i = command.first_heat; i < heats.size(); ++i) {
     const std::vector<BenchFigure> figures = run_heat(context, stream, heats[i], i, command);

@@ -80,6 +80,30 @@ TEST(BenchPeers, TakePart) {
   EXPECT_EQ(run.figures[3].skipped, "no graphs");
 }
 
+/// Ends the first rank of the command that has started the peer.
+const std::string kills_a_rank = R"(
+    if [[ $heat.$round == 0.2 ]]; then
+      for child in $(pgrep -P $PPID); do
+        if tr '\0' '\n' < /proc/$child/environ | grep -qx IRIDIUM_RANK=0; then kill -KILL $child; fi
+      done
+    fi
+)";
+
+TEST(BenchPeers, AndWhatFailedHaveTheLinkOfTheRun) {
+  const PeerScript peer(polite(kills_a_rank + writes_figures));
+  const std::string out = (fs::path(testing::TempDir()) / "bench_peers_link.json").string();
+  ASSERT_EQ(::setenv("IRIDIUM_LINK", "pcie_atomics", 1), 0);
+  const CommandResult result = bench_with(peer, out);
+  ::unsetenv("IRIDIUM_LINK");
+  EXPECT_NE(result.status, 0) << result.error << result.output;
+  const BenchRun run = read_run(out);
+  fs::remove(out);
+  ASSERT_EQ(run.figures.size(), 4u);
+  EXPECT_NE(run.figures[0].failed, "");
+  EXPECT_EQ(run.figures[2].contender, "other");
+  for (const BenchFigure& figure : run.figures) EXPECT_EQ(figure.link, Link::pcie_atomics);
+}
+
 TEST(BenchPeers, SayWhatVersionTheyAre) {
   const PeerScript peer(
       polite(writes_figures, R"(echo '{"other": "1.2"}' > "$turns/versions.json")"));
