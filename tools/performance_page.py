@@ -6,230 +6,42 @@ the program with status 1 and a message that names file and field; then nothing 
 """
 
 import argparse
-import dataclasses
-import json
 import os
 import pathlib
 import re
 import sys
 
+import performance_conditions
 import svg_plot
+from bench_results import MODES, ResultError, read_machines
+from page_text import digits, line, ranks_of, words
 from project_files import ROOT
 
-SCHEMA, KIND = 1, "iridium bench"
 MARK = "made by tools/performance_page.py"
-MODES = {"graph": "Per call of a replayed graph", "eager": "Per call that the host submits"}
 LIMITS = ("memory_copy", "copy_kernel", "gather_copies")
 CONTENDERS = ("iridium", "torch", "openmpi", *LIMITS)
-NUMBERS = ("samples", "calls", "median_us", "p10_us", "p90_us", "algorithm_gbps", "bus_gbps", "copy_share")
 PLOTTED_SIZES = 3
 MOST_COLUMNS = 15
 
 HEAD = f"# Performance\n\n<!-- {MARK}: do not edit -->\n"
 NOTHING = "There are no result files yet.\n"
-INTRODUCTION = (
-    "The figures were made by `iridium bench`, with the commands and at the commits that the "
-    "[result files](../bench/results/) name, and every number was checked in the same run: what was skipped, failed or "
-    "had a wrong result has a dash, and a note that says why. [benchmarks.md](benchmarks.md) says what was measured and "
+CELLS = (
+    "The figures were made by `iridium bench`, with the commands and at the commits that the [result "
+    "files](../bench/results/) name, and every number was checked in the same run: what was skipped, failed or had "
+    "a wrong result has a dash, and a note that says why. [benchmarks.md](benchmarks.md) says what was measured and "
     "how, and what the fields of the files mean.\n\n"
     "A machine's name has the model of its GPUs, how many were used, and the worst link between two ranks, such as "
-    "`h200x8-nvlink`. With `x1-shared`, in `h200` and on CPUs ranks share what their machine has: one GPU, under MPS, or "
-    "its cores. Bus bandwidths are then those of its memory, and not of links between GPUs. Iridium's collectives are on plain arrays where a column names no kind of memory.\n\n"
-    "Cells have the median time of a call in microseconds and, where there is payload, the bus bandwidth in GB/s (10⁹ "
-    "bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is bold, "
-    "unless another one has the same time; plain copies are a limit and take no part in that. A time "
-    "behind a ~ was not steady: its 90th percentile is over twice its 10th; beside it somebody is bold only when all "
-    "of its times were shorter. Plots have a light band from the 10th to the 90th percentile. torch is called from "
-    "Python, whose overhead its eager figures contain.\n"
+    "`h200x8-nvlink`. With `x1`, in `h200` and on CPUs ranks share what their machine has: one GPU, under MPS, or "
+    "its cores. Bus bandwidths are then those of its memory, and not of links between GPUs. Iridium's collectives "
+    "are on plain arrays where a column names no kind of memory.\n\n"
+    "Cells have the median time of a call in microseconds and, where there is payload, the bus bandwidth in GB/s "
+    "(10⁹ bytes per second) behind a slash. The fastest of those that did the same with the same number of ranks is "
+    "bold, unless another one has the same time; plain copies are a limit and take no part in that. A time behind a "
+    "~ was not steady: its 90th percentile is over twice its 10th; beside it somebody is bold only when all of its "
+    "times were shorter. Plots have a light band from the 10th to the 90th percentile; `all_reduce` has them for "
+    "all conditions, other operations for the first ones that they have. torch is called from Python, whose "
+    "overhead its eager figures contain.\n"
 )
-
-
-class ResultError(Exception):
-    """A file that cannot be used, and why."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Figure:
-    operation: str
-    contender: str
-    algorithm: str
-    dtype: str
-    op: str
-    memory: str
-    mode: str
-    ranks: int
-    bytes: int
-    blocks: int
-    rows: int
-    tile: int
-    reason: str = ""  # Why there are no numbers below.
-    median_us: float = 0
-    p10_us: float = 0
-    p90_us: float = 0
-    bus_gbps: float = 0
-
-    @property
-    def identity(self):
-        return dataclasses.astuple(self)[:12]
-
-    @property
-    def is_steady(self):
-        return self.p90_us <= 2 * self.p10_us
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    path: pathlib.Path
-    facts: str
-    complete: bool
-    figures: list[Figure]
-
-
-class Fields:
-    """One JSON object, checked field by field."""
-
-    def __init__(self, path, prefix, values):
-        self.path, self.prefix, self.values = path, prefix, values
-        if not isinstance(values, dict):
-            raise ResultError(f"{path}: {prefix.rstrip('.') or 'the file'} must be an object")
-
-    def fail(self, name, why):
-        raise ResultError(f"{self.path}: {self.prefix}{name} {why}")
-
-    def take(self, name, kinds, words):
-        if name not in self.values:
-            self.fail(name, "is missing")
-        value = self.values[name]
-        if type(value) not in kinds:
-            self.fail(name, f"must be {words}, not {json.dumps(value)[:60]}")
-        return value
-
-    def text(self, name, empty=True):
-        value = self.take(name, (str,), "text")
-        if not value.isprintable() or not (value or empty):
-            self.fail(name, f"must be {'' if empty else 'some '}printable text, not {json.dumps(value)[:60]}")
-        return value
-
-    def optional_text(self, name):
-        return self.text(name) if name in self.values else ""
-
-    def number(self, name, kinds=(int, float), least=0.0):
-        value = self.take(name, kinds, "a number" if float in kinds else "a whole number")
-        if not least <= value < 2**63:
-            self.fail(name, f"must be from {least:g} to 2^63, not {value}")
-        return value
-
-    def whole(self, name, least=0):
-        return self.number(name, (int,), least)
-
-    def reason(self):
-        """Of a figure without numbers."""
-        given = [name for name in ("skipped", "failed") if name in self.values and self.take(name, (str,), "text")]
-        if len(given) == 2:
-            self.fail("failed", "cannot be there beside skipped")
-        for name in NUMBERS if given else ():
-            if name in self.values:
-                self.fail(name, f"cannot be there beside {given[0]}")
-        return f"{given[0]}: {self.values[given[0]]}" if given else ""
-
-
-def figure_from(fields):
-    mode = fields.text("mode")
-    if mode not in MODES:
-        fields.fail("mode", f"must be {' or '.join(MODES)}, not {json.dumps(mode)}")
-    names = [fields.text("operation", False), fields.text("contender", False), fields.text("algorithm")]
-    counts = [fields.whole("ranks", 1), fields.whole("bytes"), fields.whole("blocks")]
-    counts += [fields.whole(name) if name in fields.values else 0 for name in ("rows", "tile")]
-    choices = [fields.text("dtype"), fields.optional_text("op"), fields.optional_text("memory")]
-    identity = (*names, *choices, mode, *counts)
-    if reason := fields.reason():
-        return Figure(*identity, reason)
-    fields.whole("samples", 1)
-    fields.whole("calls", 1)
-    low, median, high = (fields.number(name, least=1e-6) for name in ("p10_us", "median_us", "p90_us"))
-    if not low <= median <= high:
-        fields.fail("median_us", f"must lie between p10_us and p90_us, not {low}, {median}, {high}")
-    fields.number("algorithm_gbps")
-    fields.number("copy_share")
-    return Figure(*identity, "", median, low, high, fields.number("bus_gbps"))
-
-
-def refuse_constant(name):
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-def read_run(path):
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse_constant)
-    except OSError as error:
-        raise ResultError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise ResultError(f"{path}: cut off, or not JSON: {error}") from error
-    fields = Fields(path, "", values)
-    if (schema := fields.take("schema", (int,), "a whole number")) != SCHEMA:
-        fields.fail("schema", f"is {schema}, and only {SCHEMA} can be read")
-    if (kind := fields.text("kind")) != KIND:
-        fields.fail("kind", f"must be {json.dumps(KIND)}, not {json.dumps(kind)}")
-    fields.take("command", (str,), "text")
-    facts = machine_facts(fields, Fields(path, "machine.", fields.take("machine", (dict,), "an object")))
-    complete = fields.take("complete", (bool,), "true or false")
-    figures = fields.take("figures", (list,), "a list")
-    figures = [figure_from(Fields(path, f"figures[{i}].", figure)) for i, figure in enumerate(figures)]
-    return Run(path, facts, complete, figures)
-
-
-def machine_facts(fields, machine):
-    machine.text("name", False)
-    cpu, device, driver = (machine.text(name) for name in ("cpu", "device", "driver"))
-    cores = f"{machine.whole('cores')} cores"
-    facts = [device, f"driver {driver}" if driver else ""] if device else [cpu, cores]
-    version, commit = fields.text("version"), fields.text("commit")
-    facts += [f"Iridium {version}", f"commit {commit}" if commit else "commit not known"]
-    return ", ".join(fact for fact in [*facts, *peer_facts(fields)] if fact)
-
-
-def peer_facts(fields):
-    """What others were measured, and what they ran on."""
-    if "versions" not in fields.values:
-        return
-    for contender, versions in sorted(fields.take("versions", (dict,), "an object").items()):
-        versions = Fields(fields.path, f"versions.{contender}.", versions)
-        names = sorted(versions.values, key=lambda name: (name != contender, name))
-        yield from (f"{name} {versions.text(name)}" for name in names)
-
-
-def read_machines(folder):
-    """Runs by machine, in order of their names."""
-    if not folder.is_dir():
-        raise ResultError(f"{folder}: is not a folder")
-    machines, seen = {}, {}
-    for path in sorted(folder.glob("*/bench*.json")):
-        run = read_run(path)
-        for i, figure in enumerate(run.figures):
-            key, place = (path.parent, figure.identity), f"{path}: figures[{i}]"
-            if key in seen:
-                raise ResultError(f"{place} is the same as {seen[key]}")
-            seen[key] = place
-        machines.setdefault(path.parent.name, []).append(run)
-    return machines
-
-
-def words(text):
-    """On one line, and without Markdown's marks."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
-    return re.sub(r"([\\*`<\[|])", r"\\\1", " ".join(text.split()))
-
-
-def digits(value):
-    """Three that count, every one before the point, and three behind it at the most."""
-    if value < 0.001:
-        return "<0.001"
-    exponent = int(f"{value:.2e}".split("e")[1])
-    return f"{value:.{min(3, max(0, 2 - exponent))}f}"
-
-
-def ranks_of(count):
-    return f"{count} rank{'' if count == 1 else 's'}"
 
 
 def order(figure):
@@ -288,19 +100,20 @@ def table(figures, names_ranks):
     cells = {(row_of(figure), column_of(figure)): figure for figure in figures}
     best, notes = best_of(figures), {}
 
-    def line(size, dtype, op, blocks, rows, tile, values):
-        chosen = [size] + [dtype] * several_dtypes + [op] * several_ops + [blocks] * several_blocks
-        chosen += [rows] * several_rows + [tile] * several_tiles
-        return "| " + " | ".join(chosen + values) + " |"
+    def chosen(size, dtype, op, blocks, rows, tile):
+        cells = [size] + [dtype] * several_dtypes + [op] * several_ops + [blocks] * several_blocks
+        return cells + [rows] * several_rows + [tile] * several_tiles
 
-    heads = [words((f"{ranks_of(ranks)}, " if names_ranks else "") + name_of(*names)) for ranks, _, *names in columns]
-    yield line("bytes", "dtype", "op", "blocks", "rows", "tile", heads)
-    yield line("---", "---", "---", "---", "---", "---", ["---"] * len(columns))
+    heads = chosen("bytes", "dtype", "op", "blocks", "rows", "tile")
+    for ranks, _, *names in columns:
+        heads.append(words((f"{ranks_of(ranks)}, " if names_ranks else "") + name_of(*names)))
+    yield line(heads)
+    yield line(["---"] * len(heads))
     for row in rows:
         size, dtype, op, *counts = row
         values = [cell(cells.get((row, column)), best, notes) for column in columns]
         size = svg_plot.human_size(size) if size else "none"
-        yield line(size, words(dtype), words(op), *(str(count or "auto") for count in counts), values)
+        yield line(chosen(size, words(dtype), words(op), *(str(count or "auto") for count in counts)) + values)
     if notes:
         yield ""
         yield from (f"{number}. {note}" for note, number in notes.items())
@@ -365,20 +178,25 @@ class OperationPlots:
     def __init__(self, operation, figures):
         self.operation = operation
         # One line per algorithm: with the tile that the operation chose.
-        self.figures = [figure for figure in figures if not figure.reason and figure.bytes and not figure.rows and not figure.tile]
+        self.figures = [
+            figure for figure in figures if figure.bytes and not (figure.reason or figure.rows or figure.tile)
+        ]
         self.styles = {line: style for style, line in enumerate(sorted(set(map(line_of, self.figures))))}
         self.several_dtypes = len({figure.dtype for figure in self.figures}) > 1
         self.several_ops = len({figure.op for figure in self.figures}) > 1
 
-    def plots(self):
-        """(end of the file's name, title, SVG) of each."""
-        for ranks in sorted({figure.ranks for figure in self.figures}):
-            group = [figure for figure in self.figures if figure.ranks == ranks]
+    def plots(self, conditions):
+        """(file's name without the machine's, title, SVG) of each."""
+        figures = [figure for figure in self.figures if figure.conditions == conditions]
+        for ranks in sorted({figure.ranks for figure in figures}):
+            group = [figure for figure in figures if figure.ranks == ranks]
             mode = plotted_mode(group)
             group = [figure for figure in group if figure.mode == mode]
             for what, title, *axes_and_lines in self.of_group(group):
-                title = f"{self.operation}, {ranks_of(ranks)}, {mode}{title}"
-                yield f"{ranks}_{what}", title, svg_plot.plot(title, *axes_and_lines, MARK)
+                facts = self.operation, ranks_of(ranks), mode, performance_conditions.name_of(conditions)
+                title = ", ".join(filter(None, facts)) + title
+                marks = self.operation, str(ranks), performance_conditions.file_name_of(conditions), what
+                yield "_".join(filter(None, marks)), title, svg_plot.plot(title, *axes_and_lines, MARK)
 
     def of_group(self, group):
         paid = [figure for figure in group if figure.bus_gbps]
@@ -437,26 +255,40 @@ def facts_of(runs):
             yield f"The run of `{run.path.name}` was cut short: some of its figures are missing.\n"
 
 
+def render_operation(operation, figures, save):
+    """Its part of the page; `save` takes a plot, and says where it is."""
+    yield f"### {words(operation)}\n"
+    plots = OperationPlots(operation, figures)
+    found = sorted({figure.conditions for figure in figures}, key=lambda conditions: conditions.order)
+    for conditions in found:
+        if heading := performance_conditions.heading_of(conditions):
+            yield f"#### {heading}\n"
+        yield from tables([figure for figure in figures if figure.conditions == conditions])
+        # Plots are many: elsewhere those of the first conditions are enough.
+        if conditions == found[0] or operation in performance_conditions.COMPARED:
+            if images := [f"![{words(title)}]({save(name, svg)})\n" for name, title, svg in plots.plots(conditions)]:
+                yield "".join(images)
+
+
 def render(machines, plots_link):
     """The page, and the plots by their file names."""
     if not machines:
         return f"{HEAD}\n{NOTHING}", {}
-    parts, plots = [HEAD, INTRODUCTION], {}
+    parts, plots = [HEAD, performance_conditions.introduction(machines), CELLS], {}
     for machine, runs in machines.items():
-        parts += [f"## {words(machine)}\n", *facts_of(runs)]
+
+        def save(name, svg, machine=machine):
+            name = re.sub(r"[^\w.-]", "-", f"{machine}_{name}.svg", flags=re.ASCII)
+            if name in plots:
+                raise ResultError(f"{machine}: two plots would be called {name}")
+            plots[name] = svg
+            return f"{plots_link}/{name}"
+
         figures = [figure for run in runs for figure in run.figures]
+        parts += [f"## {words(machine)}\n", *facts_of(runs), *performance_conditions.side_by_side(figures)]
         for operation in sorted({figure.operation for figure in figures}):
             chosen = [figure for figure in figures if figure.operation == operation]
-            parts += [f"### {words(operation)}\n", *tables(chosen)]
-            images = []
-            for what, title, svg in OperationPlots(operation, chosen).plots():
-                name = re.sub(r"[^\w.-]", "-", f"{machine}_{operation}_{what}.svg", flags=re.ASCII)
-                if name in plots:
-                    raise ResultError(f"{machine}: two plots would be called {name}")
-                plots[name] = svg
-                images.append(f"![{words(title)}]({plots_link}/{name})\n")
-            if images:
-                parts.append("".join(images))
+            parts += render_operation(operation, chosen, save)
     return "\n".join(parts), plots
 
 

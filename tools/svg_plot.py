@@ -13,6 +13,7 @@ UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 LEFT, TOP, WIDTH, HEIGHT = 64, 40, 520, 300
 BOTTOM = TOP + HEIGHT
 CHARACTER = 7  # A generous width of a letter, since SVG cannot ask the font.
+TITLE_CHARACTER = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +112,7 @@ def plot(title, x_axis, y_axis, lines, mark):
     x, x_ticks = x_axis.scale([point.x for point in points], LEFT, WIDTH)
     y, y_ticks = y_axis.scale([value for point in points for value in (point.low, point.high)], BOTTOM, -HEIGHT)
     legend = LEFT + WIDTH + 16
-    width = legend + 34 + CHARACTER * max(len(line.label) for line in lines)
+    width = max(legend + 34 + CHARACTER * max(len(line.label) for line in lines), LEFT + TITLE_CHARACTER * len(title))
     height = max(BOTTOM + 48, TOP + 20 * len(lines) + 8)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'

@@ -1,83 +1,21 @@
 """The page of measured figures: what it shows, and which files it refuses."""
 
-import contextlib
-import io
 import json
 import unittest
-import xml.etree.ElementTree
 
 import performance_page
 import svg_plot
-from trees import TreeTest
-
-SVG = "{http://www.w3.org/2000/svg}"
-SIZES = (8, 1536, 1 << 20)
-
-
-def figure(time=10.0, **more):
-    identity = {"operation": "all_reduce", "contender": "iridium", "algorithm": "", "dtype": "float32"}
-    identity |= {"mode": "graph", "ranks": 2, "bytes": 1 << 20, "blocks": 0}
-    if "skipped" in more or "failed" in more:
-        return identity | more
-    numbers = {"samples": 5, "calls": 50, "median_us": time, "p10_us": time * 0.9, "p90_us": time * 1.2}
-    speed = more.get("bytes", 1 << 20) / time / 1e3
-    return identity | numbers | {"algorithm_gbps": speed, "bus_gbps": speed, "copy_share": 0} | more
-
-
-def run(*figures, **more):
-    machine = {"name": "box", "cpu": "Some CPU", "cores": 2, "device": "Some GPU", "driver": "580.1"}
-    head = {"schema": 1, "kind": "iridium bench", "version": "1.2.3", "commit": "abc123", "command": "iridium bench"}
-    return head | {"machine": machine, "complete": True, "figures": list(figures)} | more
-
-
-def sizes(contender, factor, **more):
-    return [figure(factor * (1 + size / 1000), contender=contender, bytes=size, **more) for size in SIZES]
-
-
-class PageTest(TreeTest):
-    def setUp(self):
-        super().setUp()
-        (self.root / "results").mkdir()
-        self.page, self.plots = self.root / "docs/performance.md", self.root / "docs/performance"
-
-    def put(self, content, name="box/bench.json"):
-        self.plant({f"results/{name}": content if isinstance(content, str) else json.dumps(content)})
-
-    def call(self):
-        """Status and what was said."""
-        said = io.StringIO()
-        options = ["--results", self.root / "results", "--page", self.page, "--plots", self.plots]
-        with contextlib.redirect_stderr(said):
-            status = performance_page.main(list(map(str, options)))
-        return status, said.getvalue()
-
-    def text_of(self, *figures, **more):
-        self.put(run(*figures, **more))
-        self.assertEqual(self.call(), (0, ""))
-        return self.page.read_text()
-
-    def svg(self, name):
-        root = xml.etree.ElementTree.parse(self.plots / name).getroot()
-        self.assertEqual(root.tag, f"{SVG}svg")
-        return root
-
-    def words_of(self, name):
-        return [text.text for text in self.svg(name).iter(f"{SVG}text")]
-
-    def plot_names(self):
-        return sorted(path.name for path in self.plots.glob("*"))
-
+from result_pages import GPU, SVG, PageTest, figure, run, sizes
 
 class Tables(PageTest):
     def test_introduction_and_facts(self):
-        text = self.text_of(figure())
+        text = self.text_of(figure(), machine=GPU)
         for words in ("`iridium bench`", "checked in the same run", "(benchmarks.md)", "## box\n", "### all_reduce\n"):
             self.assertIn(words, text)
         self.assertIn("\nSome GPU, driver 580.1, Iridium 1.2.3, commit abc123.\n", text)
 
     def test_facts_without_a_device_or_a_commit(self):
-        machine = {"name": "box", "cpu": "Some CPU", "cores": 2, "device": "", "driver": ""}
-        text = self.text_of(figure(), machine=machine, commit="")
+        text = self.text_of(figure(), commit="")
         self.assertIn("\nSome CPU, 2 cores, Iridium 1.2.3, commit not known.\n", text)
 
     def test_rows_columns_and_the_best(self):
@@ -99,14 +37,14 @@ class Tables(PageTest):
 
     def test_equals_are_not_best(self):
         for other in (3, 3.001):
-            self.assertNotIn("**", self.text_of(figure(3), figure(other, algorithm="ring")))
+            self.assertNotIn("| **", self.text_of(figure(3), figure(other, algorithm="ring")))
         slow = figure(4, algorithm="tree")
-        self.assertNotIn("**", self.text_of(figure(3), figure(3, algorithm="ring"), slow))
+        self.assertNotIn("| **", self.text_of(figure(3), figure(3, algorithm="ring"), slow))
         self.assertIn("**3.00 / 350**", self.text_of(figure(3), figure(3.01, algorithm="ring"), slow))
 
     def test_copies_are_not_best(self):
         copy = figure(1, contender="memory_copy")
-        self.assertNotIn("**", self.text_of(figure(3), copy))
+        self.assertNotIn("| **", self.text_of(figure(3), copy))
         text = self.text_of(figure(3), figure(4, contender="torch"), copy)
         self.assertIn("| **3.00 / 350** | 4.00 / 262 | 1.00 / 1049 |", text)
 
@@ -156,7 +94,7 @@ class Tables(PageTest):
         self.assertIn("| bytes | dtype | blocks | 2 ranks, iridium |\n| --- | --- | --- | --- |\n", text)
         self.assertIn("| 1 MiB | bfloat16 | auto | 2.00 / 524 |\n| 1 MiB | float32 | auto | 3.00 / 350 |\n", text)
         self.assertIn("| 1 MiB | float32 | 8 | 4.00 / 262 |\n", text)
-        self.assertNotIn("**", text)
+        self.assertNotIn("| **", text)
 
     def test_matrices_rows_are_rows(self):
         text = self.text_of(figure(4, rows=7), figure(3), figure(5, rows=100))
@@ -201,7 +139,7 @@ class Tables(PageTest):
         self.put("not ours", "box/device.jsonl")
         text = self.text_of(figure(3))
         self.assertLess(text.index("## another\n"), text.index("## box\n"))
-        facts = "Some GPU, driver 580.1, Iridium 1.2.3, commit"
+        facts = "Some CPU, 2 cores, Iridium 1.2.3, commit"
         self.assertIn(f"- `bench.json`: {facts} abc123\n- `bench_2.json`: {facts} other\n", text)
         self.assertLess(text.index("### all_reduce", text.index("## box\n")), text.index("### barrier"))
 
