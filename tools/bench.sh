@@ -1,29 +1,38 @@
 #!/usr/bin/env bash
-# Measures this machine beside its peers and regenerates docs/performance.md: bench.sh [--no-blocks] [options of iridium bench]
+# Measures this machine beside its peers and regenerates docs/performance.md:
+# bench.sh [--no-blocks] [--no-modes] [options of iridium bench]
 #
-# Figures go to bench/results/MACHINE/bench.json and, on a GPU and without --no-blocks, those of several block counts to
-# bench_blocks.json beside it; MACHINE says which GPUs, how many of them and the link, as in h200x8-nvlink. Peers are what
-# is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in IRIDIUM_BUILD (default build), and
-# PYTHON (default python3).
+# Figures go to bench/results/MACHINE, which says which GPUs, how many of them and the link, as in h200x8-nvlink:
+#   bench.json         Iridium as it ships
+#   bench_apart.json   the same with IRIDIUM_LINK=apart, where all ranks share the only GPU; not with --no-modes
+#   bench_full.json    on GPUs, the barrier and all_reduce with IRIDIUM_BESIDE_COMPUTE=0; not with --no-modes
+#   bench_blocks.json  on GPUs, several block counts, without peers; not with --no-blocks
+# Peers are what is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in IRIDIUM_BUILD
+# (default build), and PYTHON (default python3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset IRIDIUM_LINK IRIDIUM_BESIDE_COMPUTE
 build=${IRIDIUM_BUILD:-build}
 python=${PYTHON:-python3}
 
-has_gpu() {
+usable_gpus() {
   "$build/iridium" info --format json | "$python" -c 'import json, sys
-sys.exit(not any(b["name"] == "cuda" and b["available"] for b in json.load(sys.stdin)["backends"]))'
+cuda = [b for b in json.load(sys.stdin)["backends"] if b["name"] == "cuda" and b["available"]]
+print(sum(not device["objection"] for backend in cuda for device in backend["devices"]))'
 }
 
-# measure NAME arguments...: one run, kept as bench/results/MACHINE/NAME.json unless it was cut short.
+# measure NAME arguments...: one run, kept as bench/results/MACHINE/NAME.json unless it was cut short. The first run
+# names the machine, which has another name with IRIDIUM_LINK.
+machine=
 measure() {
-  local name=$1 machine complete
+  local name=$1 found complete
   shift
   : > "$figures"
   "$build/iridium" bench "$@" --out "$figures" || status=$?
-  read -r machine complete < <("$python" -c 'import json, sys
+  read -r found complete < <("$python" -c 'import json, sys
 run = json.load(open(sys.argv[1]))
 print(run["machine"]["name"], run["complete"])' "$figures") || exit "$status"
+  machine=${machine:-$found}
   if [[ $complete != True ]]; then
     echo "bench: the run was cut short; bench/results/$machine/$name.json stays as it is" >&2
     exit "$status"
@@ -34,18 +43,18 @@ print(run["machine"]["name"], run["complete"])' "$figures") || exit "$status"
 }
 
 blocks=true
-if [[ ${1:-} == --no-blocks ]]; then
-  blocks=false
+modes=true
+while [[ ${1:-} == --no-blocks || ${1:-} == --no-modes ]]; do
+  [[ $1 == --no-blocks ]] && blocks=false || modes=false
   shift
-fi
+done
 
 mkdir -p "$build/bench"
 collectives=(all_reduce all_gather reduce_scatter all_to_all broadcast)
-backend=host
-options=(-n 2,4,8)
+gpus=$(usable_gpus)
+options=(-n "2,4,8")
 peers=()
-if has_gpu; then
-  backend=cuda
+if [[ $gpus -gt 0 ]]; then
   options+=(--backend cuda --bytes 4K:64M)
   if "$python" -c 'import torch' 2> /dev/null; then
     peers+=(--peer bench/peers/torch)
@@ -66,8 +75,15 @@ fi
 figures=$(mktemp)
 trap 'rm -f "$figures"' EXIT
 status=0
-measure bench device_barrier signal_all put get put_signal "${collectives[@]}" "${options[@]}" "${peers[@]}" "$@"
-if [[ $backend == cuda && $blocks == true ]]; then
+all=(device_barrier signal_all put get put_signal "${collectives[@]}")
+measure bench "${all[@]}" "${options[@]}" "${peers[@]}" "$@"
+if [[ $gpus -eq 1 && $modes == true ]]; then
+  IRIDIUM_LINK=apart measure bench_apart "${all[@]}" "${options[@]}" "${peers[@]}" "$@"
+fi
+if [[ $gpus -gt 0 && $modes == true ]]; then
+  IRIDIUM_BESIDE_COMPUTE=0 measure bench_full device_barrier all_reduce "${options[@]}" "${peers[@]}" "$@"
+fi
+if [[ $gpus -gt 0 && $blocks == true ]]; then
   measure bench_blocks "${collectives[@]}" "${options[@]}" "$@" --bytes 16M --blocks 4,8,16,32,64 \
     --algorithm automatic --no-baseline
 fi
