@@ -129,7 +129,8 @@ class Plots(ConditionsTest):
             ("shared_full", "grids that may fill the GPU"),
         ):
             self.assertIn(f"all_reduce, 2 ranks, graph, {words}: latency", self.words_of(names[name]))
-            self.assertEqual(len(list(self.svg(names[name]).iter(f"{SVG}polyline"))), 1)
+            lines = self.svg(names[name]).iter(f"{SVG}polyline")
+            self.assertEqual([len(line.get("points").split()) for line in lines], [3])
 
     def test_other_operations_have_those_of_the_first_conditions(self):
         apart, full = (sizes("iridium", 1, operation="put", **more) for more in (APART, FULL))
@@ -179,6 +180,7 @@ class Ratios(ConditionsTest):
         figures += [ours(1, bytes=8, **SHIPS), torch(4, "a", bytes=8, **SHIPS)]
         figures += [ours(1, bytes=8, **APART), torch(0, "a", bytes=8, skipped="why", **APART)]
         figures += [ours(1, bytes=16, **SHIPS), torch(0, "a", bytes=32, failed="why", **SHIPS)]
+        figures += [ours(0, bytes=64, failed="why", **SHIPS), torch(1, "a", bytes=64, **SHIPS)]
         rows = self.beside_torch(*figures)[2:]
         self.assertEqual(rows, ["| all_reduce | 8 B | 0.25 | – |", "| all_reduce | 1 MiB | 0.50 | 0.50 |"])
 
@@ -202,6 +204,7 @@ class Ratios(ConditionsTest):
     def test_what_room_for_compute_costs(self):
         figures = [ours(3, **SHIPS), ours(2, **FULL), ours(9, bytes=8, **SHIPS), ours(9, bytes=16, **FULL)]
         figures += [barrier(3, ranks=4, **APART), barrier(4, ranks=4, link="apart"), torch(1, "a", **SHIPS)]
+        figures += [ours(3, bytes=64, **APART), ours(2, bytes=64, **FULL)]
         figures += [torch(2, "a", **FULL), figure(5, operation="put"), figure(5, operation="put", **SHIPS)]
         text = self.page_of(*figures)
         table = [
