@@ -105,7 +105,8 @@ IR_SCENARIO(ragged_exchanges) {
     for (const std::size_t below : {2u, 40u, 1000u})
       for (const int blocks : {0, 1, 3, 20})
         for (int repeat = 0; repeat < 3; ++repeat, ++seed)
-          exchange.run(drawn_counts(members, below, seed), seed, blocks);
+          exchange.run(drawn_counts(members, below, seed), seed,
+                       std::min(blocks, team.max_blocks()));
   }
 }
 

@@ -2,6 +2,7 @@
 // matrix, drawn from a seed; all of it where IRIDIUM_TEST_FULL is 1.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <tuple>
 
@@ -112,6 +113,8 @@ void run_cases(Context& context, const std::vector<Case>& cases) {
   for (const auto& [call, size] : cases) {
     Call sized = call;
     sized.count = count_of(size, call, context.size());
+    // With many ranks on one GPU a grid may have fewer.
+    sized.blocks = std::min(call.blocks, context.world().max_blocks());
     (size == Size::rounds ? narrow : wide).push_back(sized);
   }
   run_all(context, context.world(), wide);
