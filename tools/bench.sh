@@ -6,7 +6,7 @@
 #   bench.json         Iridium as it ships
 #   bench_apart.json   the same with IRIDIUM_LINK=apart, where all ranks share the only GPU; not with --no-modes
 #   bench_full.json    on GPUs, the barrier and all_reduce with IRIDIUM_BESIDE_COMPUTE=0; not with --no-modes
-#   bench_blocks.json  on GPUs, several block counts, without peers; not with --no-blocks
+#   bench_blocks.json  on GPUs, several block counts with IRIDIUM_BESIDE_COMPUTE=0, without peers; not with --no-blocks
 # Peers are what is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in IRIDIUM_BUILD
 # (default build), and PYTHON (default python3).
 set -euo pipefail
@@ -84,7 +84,7 @@ if [[ $gpus -gt 0 && $modes == true ]]; then
   IRIDIUM_BESIDE_COMPUTE=0 measure bench_full device_barrier all_reduce "${options[@]}" "${peers[@]}" "$@"
 fi
 if [[ $gpus -gt 0 && $blocks == true ]]; then
-  measure bench_blocks "${collectives[@]}" "${options[@]}" "$@" --bytes 16M --blocks 4,8,16,32,64 \
+  IRIDIUM_BESIDE_COMPUTE=0 measure bench_blocks "${collectives[@]}" "${options[@]}" "$@" --bytes 16M --blocks 4,8,16,32,64 \
     --algorithm automatic --no-baseline
 fi
 "$python" tools/performance_page.py
