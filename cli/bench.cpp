@@ -31,6 +31,12 @@ int compare_files(const BenchCommand& command) {
     const Comparison comparison =
         compare(read_run(command.compare[0]), read_run(command.compare[1]), command.threshold);
     print(as_table(comparison));
+    if (comparison.pairs.empty() && !comparison.only_before.empty() &&
+        !comparison.only_after.empty())
+      throw Error(
+          Errc::invalid_argument,
+          "the runs have no figure in common: their operations, or the conditions that they "
+          "were taken under (link, beside compute), differ");
     return comparison.is_worse() ? 1 : 0;
   } catch (const Error& error) {
     std::cerr << "iridium: " << error.what() << "\n";

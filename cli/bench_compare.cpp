@@ -95,6 +95,8 @@ std::string text_of(const BenchFigure& figure) {
     text += fmt::format(", {} {}", figure.blocks, figure.blocks == 1 ? "block" : "blocks");
   if (figure.rows != 0) text += fmt::format(", {} rows", figure.rows);
   if (figure.tile != 0) text += fmt::format(", tile {}", figure.tile);
+  if (figure.link != Link::shared) text += fmt::format(", {}", name(figure.link));
+  if (figure.beside_compute) text += ", beside compute";
   return text + ", " + figure.mode;
 }
 

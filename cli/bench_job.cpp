@@ -156,7 +156,7 @@ class BenchJob {
   }
 
  private:
-  /// Peers do not know them, and ranks that died could not say them.
+  /// The ranks say them once, for all.
   void set_conditions(std::vector<BenchFigure>& figures) const {
     for (BenchFigure& figure : figures) {
       figure.link = link_;

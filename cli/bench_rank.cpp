@@ -221,9 +221,8 @@ bool leaves_room(const Context& context) {
 }
 
 /// Two figures per entry; the share of the fastest plain copy is known at the end.
-std::vector<BenchFigure> figures_of(const BenchHeat& heat, const Context& context,
+std::vector<BenchFigure> figures_of(const BenchHeat& heat, const Team& world,
                                     const std::vector<std::unique_ptr<Contestant>>& contestants) {
-  const Team world = context.world();
   std::vector<BenchFigure> figures;
   double copy_gbps = 0;
   for (std::size_t i = 0; i < heat.entries.size(); ++i) {
@@ -231,8 +230,6 @@ std::vector<BenchFigure> figures_of(const BenchHeat& heat, const Context& contex
     for (const bool is_graph : {true, false}) {
       BenchFigure figure =
           blank_figure(heat, heat.entries[i], world.size(), is_graph ? "graph" : "eager");
-      figure.link = world.link();
-      figure.beside_compute = leaves_room(context);
       (contestant.is_skipped() ? figure.skipped : figure.failed) = contestant.failed();
       if (figure.has_numbers())
         set_numbers(figure, contestant, is_graph ? contestant.replayed() : contestant.eager(),
@@ -291,7 +288,7 @@ std::vector<BenchFigure> run_heat(Context& context, StreamRef& stream, const Ben
     for (const std::string& folder : command.turns) wait_for_peer(context, folder, number, round);
   }
   for (const auto& contestant : contestants) contestant->check_again();
-  return figures_of(heat, context, contestants);
+  return figures_of(heat, context.world(), contestants);
 }
 
 int bench_as_rank(const BenchCommand& command) {

@@ -38,7 +38,7 @@ struct Defaults {
   const char* bytes;
   const char* blocks;
 };
-constexpr Defaults gpu_defaults = {"2,4,8", "4K:16M", "16,64"};
+constexpr Defaults gpu_defaults = {"2,4,8", "4K:16M", "8,16,64"};
 constexpr Defaults host_defaults = {"2,4", "4K:1M", "1,2"};
 
 void set_defaults(TuneCommand& command, const std::string& backend) {

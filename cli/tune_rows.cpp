@@ -93,7 +93,7 @@ void decide(TunedCase& tuned, const Figures& figures) {
   tuned.after_us = best->microseconds();
 }
 
-/// The ranks' link. Figures of ranks that died do not know it, and name the best one.
+/// The ranks' link.
 Link link_of(const Figures& figures) {
   Link worst = Link::shared;
   for (const BenchFigure* figure : figures) worst = std::max(worst, figure->link);

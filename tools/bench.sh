@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Measures this machine beside its peers and regenerates docs/performance.md:
-# bench.sh [--no-blocks] [--no-modes] [options of iridium bench]
+# bench.sh [--no-blocks] [--no-modes] [options of iridium bench], in this order
 #
 # Figures go to bench/results/MACHINE, which says which GPUs, how many of them and the link, as in h200x8-nvlink:
 #   bench.json         Iridium as it ships
 #   bench_apart.json   the same with IRIDIUM_LINK=apart, where all ranks share the only GPU; not with --no-modes
-#   bench_full.json    on GPUs, the barrier and all_reduce with IRIDIUM_BESIDE_COMPUTE=0; not with --no-modes
+#   bench_full.json    the barrier and all_reduce with IRIDIUM_BESIDE_COMPUTE=0, where ranks share GPUs; not with --no-modes
 #   bench_blocks.json  on GPUs, several block counts with IRIDIUM_BESIDE_COMPUTE=0, without peers; not with --no-blocks
 # Peers are what is here: torch's symmetric memory on a GPU, Open MPI on CPUs. Uses the binaries in IRIDIUM_BUILD
 # (default build), and PYTHON (default python3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-unset IRIDIUM_LINK IRIDIUM_BESIDE_COMPUTE
+unset IRIDIUM_LINK IRIDIUM_BESIDE_COMPUTE IRIDIUM_LANES_AT_ONCE
 build=${IRIDIUM_BUILD:-build}
 python=${PYTHON:-python3}
 
@@ -80,7 +80,7 @@ measure bench "${all[@]}" "${options[@]}" "${peers[@]}" "$@"
 if [[ $gpus -eq 1 && $modes == true ]]; then
   IRIDIUM_LINK=apart measure bench_apart "${all[@]}" "${options[@]}" "${peers[@]}" "$@"
 fi
-if [[ $gpus -gt 0 && $modes == true ]]; then
+if [[ $gpus -gt 0 && $gpus -lt 8 && $modes == true ]]; then
   IRIDIUM_BESIDE_COMPUTE=0 measure bench_full device_barrier all_reduce "${options[@]}" "${peers[@]}" "$@"
 fi
 if [[ $gpus -gt 0 && $blocks == true ]]; then

@@ -13,6 +13,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 FUNCTION = re.compile(r"Function : (\S+)")
+ARCHITECTURE = re.compile(r"^code for (\S+)")
 INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+) )?\s*([A-Z][\w.]*)([^;]*);")
 TARGET = re.compile(r"0x([0-9a-f]+)$")
 PREDICATE = re.compile(r"\bU?P\d")
@@ -25,7 +26,7 @@ FLAG = re.compile(r"(?:STG?|REDG?|ATOMG?)\.E(?:\.[A-Z]+)?\.STRONG\.SYS")
 FENCE = re.compile(r"MEMBAR\.\w+\.(GPU|SYS)")
 UPDATE = re.compile(r"RED|ATOM")
 # Stores that a fence before them does not order; behind a barrier of the block, those of its other threads.
-NOT_FENCED = re.compile(r"(?:STG?|REDG?|ATOMG?|BAR|CALL|UBLK\w+|UTMA\w+)(?:\.|$)")
+NOT_FENCED = re.compile(r"(?:STG?|REDG?|ATOMG?|BAR|WARPSYNC|CALL|UBLK\w+|UTMA\w+)(?:\.|$)")
 # What the next instruction does not follow. What `BRX` jumps to is not printed; no fence counts there.
 END = re.compile(r"(?:EXIT|RET|BRX|BRXU|JMX|BPT|KILL)(?:\.|$)")
 # Kernels whose relaxed updates raise no flag: they add up data, or take a value off this rank's own flag.
@@ -44,14 +45,17 @@ class Instruction(NamedTuple):
 
 
 def functions(lines):
-    """(name, instructions) of every function, once: programs repeat the library's."""
-    seen, name, code = set(), None, []
+    """(name, instructions) of every function, once for each architecture: programs repeat the library's."""
+    seen, name, code, architecture = set(), None, [], None
     for line in lines:
+        if found := ARCHITECTURE.search(line.strip()):
+            architecture = found[1]
         if function := FUNCTION.search(line):
             if name is not None:
                 yield name, code
-            name, code = (None if function[1] in seen else function[1]), []
-            seen.add(function[1])
+            key = architecture, function[1]
+            name, code = (None if key in seen else function[1]), []
+            seen.add(key)
         elif name is not None and (found := INSTRUCTION.search(line)):
             code.append(Instruction(int(found[1], 16), found[2], found[3], found[4].strip()))
     if name is not None:

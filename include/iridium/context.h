@@ -39,8 +39,9 @@ struct ContextOptions {
   /// For tests: ranks treat each other as if no better link lay between them. Ranks that share a
   /// GPU then fence their stores for the whole system, as ranks with a GPU each do.
   std::optional<Link> link = {};
-  /// How many calls of a rank, each of another team, may wait while a kernel computes that they
-  /// wait for; see `TeamOptions::beside_compute`. Default: 1.
+  /// How many calls of one rank, each on a different team, may be waiting at once for a kernel that
+  /// still has to find room on a GPU that ranks share, waits on streams included; see
+  /// `TeamOptions::beside_compute`. 1 to 64; default: 1. Two always have room to run.
   std::optional<int> lanes_at_once = {};
   std::optional<std::size_t> heap_bytes = {};  ///< size of this rank's segment
   /// The bound of every wait for other ranks, on the host and in kernels. Generous by default:

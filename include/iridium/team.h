@@ -28,8 +28,8 @@ struct TeamOptions {
   /// share, also one made of clusters of 8 blocks with a processor each (docs/gpus.md). Default:
   /// what IRIDIUM_BESIDE_COMPUTE says, else true. With false grids may fill the GPU.
   std::optional<bool> beside_compute = {};
-  /// No rank has calls of another team in flight while it calls this one's, so that grids may take
-  /// the room of the others.
+  /// No rank has calls or waits of another team in flight while it calls this one's, so that grids
+  /// may take the room of the others.
   bool exclusive = false;
   std::size_t scratch_bytes = 8u << 20;  ///< staging area, per parity
   std::size_t packet_bytes = 2u << 20;   ///< payload of small messages, of all members, per parity
@@ -56,7 +56,7 @@ class Team {
   const std::string& name() const;
   /// The largest grid every member can run.
   int max_blocks() const;
-  /// Whether grids of that size leave room for kernels that compute; see `TeamOptions`.
+  /// Whether that leaves room for kernels that compute; see `TeamOptions`. Means nothing on CPUs.
   bool beside_compute() const;
   /// The worst link between two members. Without native atomics (`has_native_atomics`) a kernel may
   /// not update another member's memory: updates would be lost.

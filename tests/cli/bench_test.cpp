@@ -343,7 +343,7 @@ TEST(BenchCommandLine, WritesNothingOverWhatIsNoFile) {
       << result.error;
 }
 
-TEST(BenchCommandLine, CountsWhatIsMissingAsWorse) {
+BenchRun run_of_one_figure() {
   BenchRun run;
   run.complete = true;
   BenchFigure figure;
@@ -352,6 +352,28 @@ TEST(BenchCommandLine, CountsWhatIsMissingAsWorse) {
   figure.samples = figure.calls = 7;
   figure.median_us = figure.p10_us = figure.p90_us = 1;
   run.figures = {figure};
+  return run;
+}
+
+TEST(BenchCommandLine, ComparesNothingUnderOtherConditions) {
+  BenchRun run = run_of_one_figure();
+  const std::string before = temporary("bench_before.json");
+  const std::string after = temporary("bench_after.json");
+  std::ofstream(before) << as_json(run);
+  run.figures[0].link = Link::apart;
+  run.figures[0].beside_compute = true;
+  std::ofstream(after) << as_json(run);
+  const CommandResult result = run_command({"bench", "--compare", before, after});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.output.find("put, 2 ranks, apart, beside compute, graph"), std::string::npos)
+      << result.output;
+  EXPECT_NE(result.error.find("no figure in common"), std::string::npos) << result.error;
+  std::filesystem::remove(before);
+  std::filesystem::remove(after);
+}
+
+TEST(BenchCommandLine, CountsWhatIsMissingAsWorse) {
+  BenchRun run = run_of_one_figure();
   const std::string before = temporary("bench_before.json");
   const std::string after = temporary("bench_after.json");
   std::ofstream(before) << as_json(run);

@@ -86,8 +86,11 @@ class BenchScript(TreeTest):
 
     def test_several_gpus_are_not_measured_as_if_apart(self):
         status, calls, files = self.bench(gpus=8)
-        self.assertEqual((status, [call[1:] for call in calls]), (0, [("", ""), ("", "0"), ("", "0"), ("", "")]))
-        self.assertEqual(set(files), {f"h200x8-nvlink/{name}.json" for name in ("bench", "bench_full", "bench_blocks")})
+        self.assertEqual((status, [call[1:] for call in calls]), (0, [("", ""), ("", "0"), ("", "")]))
+        self.assertEqual(set(files), {f"h200x8-nvlink/{name}.json" for name in ("bench", "bench_blocks")})
+
+    def test_grids_may_fill_gpus_that_ranks_share(self):
+        self.assertEqual(self.names(self.bench(gpus=4)[2]), ["bench", "bench_blocks", "bench_full"])
 
     def test_gpus_that_cannot_be_used_do_not_count(self):
         self.assertIn("bench_apart", self.names(self.bench(gpus=2, unusable=1)[2]))

@@ -55,6 +55,12 @@ class CheckSass(unittest.TestCase):
     def check(self, text):
         return check_sass.check((KNOWN + text).splitlines())
 
+    def test_every_architecture_is_looked_at(self):
+        good = "code for sm_90a\n" + kernel("_ZN5OtherE", FENCE, STORE, "EXIT")
+        bad = "code for sm_100a\n" + kernel("_ZN5OtherE", STORE, "EXIT")
+        self.assertEqual(self.check(GOOD + good + good), [])
+        self.assertEqual(len(self.check(GOOD + good + bad)), 1)
+
     def test_wide_stores_and_no_table(self):
         self.assertEqual(self.check(GOOD), [])
 
@@ -122,7 +128,7 @@ class Flags(unittest.TestCase):
         )
 
     def test_what_a_fence_does_not_order(self):
-        for between in ("STG.E desc[UR6][R8.64], R4", "BAR.SYNC.DEFER_BLOCKING 0x0", "CALL.REL.NOINC 0x30", STORE):
+        for between in ("STG.E desc[UR6][R8.64], R4", "BAR.SYNC.DEFER_BLOCKING 0x0", "WARPSYNC R3", "CALL.REL.NOINC 0x30", STORE):
             self.assertEqual(self.check(FENCE, between, STORE, "EXIT"), [": STG.E.STRONG.SYS at 0x0020"], between)
         for between in ("LDG.E.U8 R8, desc[UR6][R2.64]", "STS [R2], R3", "DEPBAR.LE SB0, 0x0"):
             self.assertEqual(self.check(FENCE, between, STORE, "EXIT"), [], between)

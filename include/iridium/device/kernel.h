@@ -16,7 +16,8 @@ struct Grid {
   /// The blocks wait for each other or for other ranks, so all must run at the same time. Refused,
   /// with the numbers, when the device cannot promise that.
   bool resident = false;
-  /// No other such grid of this rank runs at the same time, so that this one may have its room.
+  /// No other such grid of this rank runs at the same time, so that this one may have its room: as
+  /// on teams with `TeamOptions::exclusive`.
   bool exclusive = false;
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -45,8 +46,8 @@ class CudaBackend final : public Backend {
                               name(request.placement), objection));
     place_.numa_node = std::max(0, attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
     primary_context(place_.device);
-    room_.processors = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    room_.major = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    shared_gpu_.processors = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    shared_gpu_.major = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     reaches_pageable_memory_ =
         attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     device_name_ = gpu_name(choice_.gpu);
@@ -80,10 +81,12 @@ class CudaBackend final : public Backend {
       if (other.uuid == choice_.gpu.uuid) sharing.push_back(peer);
       links_.push_back(peer == rank ? Link::shared : std::max(best_link_, link_to(peer, other)));
     }
-    room_.ranks = static_cast<int>(sharing.size());
+    shared_gpu_.ranks = static_cast<int>(sharing.size());
+    rank_ = rank;
+    warns_ = sharing.front() == rank;
     log(LogLevel::info, rank, "GPU {}, {}, {}, because {}; links: {}", place_.device, device_name_,
         choice_.gpu.uuid, choice_.reason, describe_links(rank));
-    if (sharing.size() > 1 && sharing.front() == rank &&
+    if (sharing.size() > 1 && warns_ &&
         attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MPS_ENABLED) == 0)
       log(LogLevel::warn, rank,
           "{} share GPU {} without MPS: they take turns, and a barrier between them costs "
@@ -162,24 +165,31 @@ class CudaBackend final : public Backend {
 
   int max_blocks(const WaitingGrids& grids) const override {
     const int threads = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-    const int most =
-        std::max(1, resident_blocks(room_, threads / Block::gpu_threads / 2, grids.resident));
-    return grids.beside_compute == 0
-               ? most
-               : std::min(most, blocks_beside_compute(room_, grids.beside_compute));
+    int blocks =
+        resident_blocks(shared_gpu_, library_blocks_per_processor(threads), grids.resident);
+    if (grids.beside_compute > 0) {
+      const int beside_compute = blocks_beside_compute(shared_gpu_, grids.beside_compute);
+      if (beside_compute == 0 && warns_ && !warned_of_no_room_.exchange(true))
+        log(LogLevel::warn, rank_,
+            "calls leave no room for kernels that compute on GPU {}: {} ranks with {} lanes at "
+            "once, and {} processors",
+            place_.device, shared_gpu_.ranks, grids.beside_compute, shared_gpu_.processors);
+      blocks = std::min(blocks, beside_compute);
+    }
+    return std::max(1, blocks);
   }
 
   void check_resident(const detail::KernelEntry& entry, int blocks, int grids) const override {
     const int per_processor = blocks_per_processor(entry);
-    const int limit = resident_blocks(room_, per_processor, grids);
+    const int limit = resident_blocks(shared_gpu_, per_processor, grids);
     if (blocks > limit)
       throw Error(
           Errc::invalid_argument,
           fmt::format(
               "{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
               "each of {} processors, shared by {} ranks with {} lanes each, which leaves {}",
-              blocks, entry.name, entry.threads, place_.device, per_processor, room_.processors,
-              room_.ranks, grids, limit));
+              blocks, entry.name, entry.threads, place_.device, per_processor,
+              shared_gpu_.processors, shared_gpu_.ranks, grids, limit));
   }
 
   void prepare(const detail::KernelEntry& entry) override {
@@ -247,7 +257,10 @@ class CudaBackend final : public Backend {
   const GpuChoice choice_;
   CudaPlace place_;
   std::string device_name_;
-  SharedGpu room_;
+  SharedGpu shared_gpu_;
+  int rank_ = -1;
+  bool warns_ = false;  ///< for all ranks on the GPU: it is the first of them
+  mutable std::atomic<bool> warned_of_no_room_ = false;
   bool reaches_pageable_memory_ = false;
   Link best_link_ = Link::shared;
   std::vector<Link> links_;  ///< by rank

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "iridium/device/block.h"
+
 namespace iridium {
 
 /// A GPU and the ranks on it. Under MPS with a share of the processors, they are those of the
@@ -12,6 +14,11 @@ struct SharedGpu {
   int major = 0;  ///< of the compute capability
   int ranks = 1;
 };
+
+/// How many blocks of the library's own kernels fit a processor that runs so many threads.
+inline int library_blocks_per_processor(int threads) {
+  return threads / Block::gpu_threads / 2;
+}
 
 /// How many blocks one rank's grid may have so that as many grids of every rank as there are
 /// `lanes` run at the same time.
@@ -26,18 +33,19 @@ inline int resident_blocks(const SharedGpu& gpu, int per_processor, int lanes) {
 inline int processors_for_compute(const SharedGpu& gpu) {
   if (gpu.major < 9) return 1;
   constexpr int largest_cluster = 8;
-  constexpr int smallest_group = 12;  // as far as GPUs are known, and so are the most groups
+  // Both bounds are those of the GPUs known so far.
+  constexpr int smallest_group = 12;
   const int most_groups = gpu.major < 12 ? 8 : 12;
   const int groups = std::clamp(gpu.processors / smallest_group, 1, most_groups);
   return (largest_cluster - 1) * groups + 1;
 }
 
 /// How many blocks one rank's grid may have so that there is room for a kernel that computes while
-/// all other grids, `lanes` of every rank, wait for it. At least one.
+/// all other grids, `lanes` of every rank, wait for it. 0: however few, there is none.
 inline int blocks_beside_compute(const SharedGpu& gpu, int lanes) {
-  const int free = gpu.processors - processors_for_compute(gpu);
+  const int free = std::max(0, gpu.processors - processors_for_compute(gpu));
   const int waiting_grids = gpu.ranks * lanes - 1;
-  return waiting_grids == 0 ? gpu.processors : std::max(1, free / waiting_grids);
+  return waiting_grids == 0 ? gpu.processors : free / waiting_grids;
 }
 
 }  // namespace iridium

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "backend/cuda/gpu_test_base.h"
 #include "backend/cuda/room.h"
+#include "iridium/all_reduce.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 
@@ -79,23 +81,19 @@ TEST_P(CudaRanksTest, PlacementsMustAgree) {
   if (GetParam() == 2) expect_all_ok(run_ranks(RankKind::processes, "placements_differ", 2));
 }
 
-int attribute_of(const Context& context, cudaDeviceAttr what) {
-  int value = 0;
-  require(cudaDeviceGetAttribute(&value, what, context.device()) == cudaSuccess, "an attribute");
-  return value;
-}
-
 void expect_grids_that_leave_room(const Job& job) {
   constexpr int lanes = 2;
   Context context(
       job,
       {.backend = BackendKind::cuda, .lanes_at_once = lanes, .heap_bytes = std::size_t{256} << 20});
-  SharedGpu gpu = {.processors = attribute_of(context, cudaDevAttrMultiProcessorCount),
-                   .major = attribute_of(context, cudaDevAttrComputeCapabilityMajor),
-                   .ranks = 0};
-  for (int rank = 0; rank < job.size; ++rank)
-    if (context.link(rank) <= Link::apart) ++gpu.ranks;
-  const int per_processor = attribute_of(context, cudaDevAttrMaxThreadsPerMultiProcessor) / 1024;
+  cudaDeviceProp properties = {};
+  require(cudaGetDeviceProperties(&properties, context.device()) == cudaSuccess, "properties");
+  SharedGpu gpu = {
+      .processors = properties.multiProcessorCount, .major = properties.major, .ranks = 0};
+  for (const cudaUUID_t& uuid : context.world().all_gather(properties.uuid))
+    if (std::equal(std::begin(uuid.bytes), std::end(uuid.bytes), properties.uuid.bytes))
+      ++gpu.ranks;
+  const int per_processor = library_blocks_per_processor(properties.maxThreadsPerMultiProcessor);
   const auto blocks = [&](const TeamOptions& options) {
     return context.make_team(context.world().ranks(), options).max_blocks();
   };
@@ -109,7 +107,15 @@ void expect_grids_that_leave_room(const Job& job) {
   expect(blocks({}), std::min(all, blocks_beside_compute(gpu, lanes)), "by default");
   expect(blocks({.beside_compute = false}), all, "where nothing computes");
   expect(blocks({.exclusive = true}), std::min(alone, blocks_beside_compute(gpu, 1)), "exclusive");
-  expect(blocks({.beside_compute = false, .exclusive = true}), alone, "both");
+  const TeamOptions both = {.beside_compute = false, .exclusive = true};
+  expect(blocks(both), alone, "both");
+  // All of them run at the same time.
+  Team team = context.make_team(context.world().ranks(), both);
+  Stream stream = context.make_stream();
+  auto values = context.allocate<int>(100'000);
+  all_reduce(stream, team, values, values, values.size(), {.blocks = team.max_blocks()});
+  stream.synchronize();
+  team.check();
 }
 
 IR_SCENARIO(grids_leave_room) {

@@ -30,9 +30,7 @@ TEST(Room, WaitingBlocksLeaveAClusterItsProcessors) {
     for (const int lanes : {1, 2, 3}) {
       const int blocks = blocks_beside_compute(hopper(ranks), lanes);
       const int others = ranks * lanes - 1;
-      if (blocks > 1) {
-        EXPECT_TRUE(cluster_finds_room(groups, 8, others * blocks)) << ranks;
-      }
+      EXPECT_TRUE(cluster_finds_room(groups, 8, others * blocks)) << ranks;
       EXPECT_LT(hopper(ranks).processors - processors_for_compute(hopper(ranks)),
                 others * (blocks + 1))
           << ranks << " ranks could have more";
@@ -56,9 +54,11 @@ TEST(Room, FollowsTheShareOfTheProcessorsThatMpsGives) {
   EXPECT_EQ(resident_blocks(hopper(8, 98), 2, 2), 12);
 }
 
-TEST(Room, HasABlockForEveryGridHoweverSmallTheGpu) {
-  EXPECT_EQ(blocks_beside_compute(hopper(8, 14), 4), 1);
-  EXPECT_EQ(blocks_beside_compute(hopper(8, 4), 1), 1);
+TEST(Room, IsNotThereForTooManyGridsOrOnTooSmallAGpu) {
+  EXPECT_EQ(blocks_beside_compute(hopper(8), 9), 1);
+  EXPECT_EQ(blocks_beside_compute(hopper(8), 10), 0);
+  EXPECT_EQ(blocks_beside_compute(hopper(8, 14), 1), 0);
+  EXPECT_EQ(blocks_beside_compute(hopper(2, 4), 1), 0);
 }
 
 TEST(Room, IsOneProcessorWhereThereAreNoClusters) {
