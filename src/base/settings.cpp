@@ -26,10 +26,11 @@ constexpr std::array table = {
         "stores for the whole system, as ranks with a GPU each do, and keep the grids and tuning "
         "rows of a shared one. With `nvlink`, `pcie_atomics` or `pcie`, ranks on one device, or on "
         "CPUs, behave as if they had such a link. For tests and benchmarks."},
-    Setting{"ContextOptions::lanes_at_once", "", variables::lanes_at_once, "1",
-            "How many calls of one rank, each on a different team, may be waiting at once for a "
-            "kernel that still has to find room on a GPU that ranks share: 1 to 64. Two always have "
-            "room to run. The same on every rank."},
+    Setting{
+        "ContextOptions::lanes_at_once", "", variables::lanes_at_once, "1",
+        "How many calls of one rank, each on a different team, may be waiting at once for a "
+        "kernel that still has to find room on a GPU that ranks share: 1 to 64. Two always have "
+        "room to run. The same on every rank."},
     Setting{"ContextOptions::heap_bytes", "", variables::heap_bytes, "256M",
             "Size of each rank's segment of the symmetric heap; K, M, G and T are powers of 1024. "
             "The world "
