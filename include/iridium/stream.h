@@ -13,6 +13,7 @@ class Marker;
 namespace detail {
 class StreamImpl;
 class GraphImpl;
+class EventImpl;
 struct Access;
 
 /// What streams and graphs can keep alive.
@@ -35,6 +36,19 @@ enum class CaptureStatus {
   invalidated,  ///< recording was broken by a foreign call; `end_capture` will throw
 };
 
+/// A point in a stream's work, for other streams to wait for (`StreamRef::record`). Copies name the
+/// same point. Thread safety: all of it.
+class Event {
+ public:
+  /// Names no point; waiting for it is an error.
+  Event() = default;
+
+ private:
+  friend class StreamRef;
+  explicit Event(std::shared_ptr<const detail::EventImpl> impl);
+  std::shared_ptr<const detail::EventImpl> impl_;
+};
+
 /// A stream somebody else owns. Copies name the same stream.
 ///
 /// Calls return at once; work runs in the order of the calls. When queued work fails, the next call
@@ -52,6 +66,18 @@ class StreamRef {
   /// Calls `function` on a host thread when the stream gets there; it may not call Iridium, nor own
   /// streams, graphs or contexts. When captured, it is called at every replay.
   void call(std::function<void()> function);
+
+  /// The end of the work queued so far.
+  Event record();
+  /// Work queued here from now on begins when the event's point is reached. Returns at once.
+  ///
+  /// An event that was recorded in a capture takes this stream into that capture: what is called
+  /// here is recorded, too, until the capture ends. Before that, the stream that began it has to
+  /// wait for an event behind all of it, or `end_capture` throws `invalid_argument` and the capture
+  /// is lost. Throws `invalid_argument` when that capture has ended, and `capture_unsupported` when
+  /// this stream is capturing and the event is not of the same capture, which goes on. On CPUs
+  /// branches of a graph run one after another, in the order in which they were recorded.
+  void wait(const Event& event);
 
   /// Waits until all work is done, however long it takes: only waits for other ranks are bounded.
   /// Throws `capture_unsupported` while capturing and leaves the capture valid.

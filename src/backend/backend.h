@@ -73,6 +73,17 @@ class GraphImpl {
   const ProcessMark process_;
 };
 
+/// What an `Event` names.
+class EventImpl {
+ public:
+  virtual ~EventImpl() = default;
+
+  const ProcessMark& process() const { return process_; }
+
+ private:
+  const ProcessMark process_;
+};
+
 /// The functions of `StreamRef`, which documents them; arguments are checked there.
 class StreamImpl {
  public:
@@ -102,6 +113,8 @@ class StreamImpl {
   virtual void call(std::function<void()> function) = 0;
   /// Runs `blocks` blocks of the kernel whose value is at `kernel`, which is copied.
   virtual void launch_kernel(const KernelEntry& entry, const void* kernel, int blocks) = 0;
+  virtual std::shared_ptr<const EventImpl> record() = 0;
+  virtual void wait(std::shared_ptr<const EventImpl> event) = 0;
   virtual void retain(std::shared_ptr<const Resource> resource) = 0;
   /// Keeps `resource` as long as the graph that is being captured here; nothing when there is none,
   /// or when its capture was not begun by Iridium.

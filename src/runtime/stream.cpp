@@ -46,6 +46,16 @@ void StreamRef::call(std::function<void()> function) {
   impl().call(std::move(function));
 }
 
+Event StreamRef::record() {
+  return Event(impl().record());
+}
+
+void StreamRef::wait(const Event& event) {
+  if (!event.impl_) throw Error(Errc::invalid_argument, "wait: the event was never recorded");
+  if (!event.impl_->process().is_here()) throw forked_child_error();
+  impl().wait(event.impl_);
+}
+
 void StreamRef::retain(std::shared_ptr<const detail::Resource> resource) {
   if (resource) impl().retain(std::move(resource));
 }
@@ -76,6 +86,8 @@ void StreamRef::launch(const Graph& graph) {
 void* StreamRef::native_handle() const {
   return impl().native_handle();
 }
+
+Event::Event(std::shared_ptr<const detail::EventImpl> impl) : impl_(std::move(impl)) {}
 
 Stream::Stream(std::shared_ptr<detail::StreamImpl> impl) : StreamRef(std::move(impl)) {}
 Stream::Stream(Stream&& other) noexcept : StreamRef(std::move(other.impl_)) {}

@@ -72,6 +72,85 @@ TEST_P(CaptureTest, AGraphKeepsItsArraysAlive) {
   expect_all_ok(run_ranks(GetParam().kind, "graph_keeps_its_arrays", GetParam().size));
 }
 
+IR_SCENARIO(streams_wait_for_each_other) {
+  Context context(job);
+  constexpr std::size_t count = 1 << 20;
+  auto from = context.allocate<int>(count);
+  auto to = context.allocate<int>(count);
+  Stream first = context.make_stream();
+  Stream second = context.make_stream();
+  require_error(Errc::invalid_argument, {}, [&] { second.wait(Event()); });
+  for (int round = 1; round <= 50; ++round) {
+    first.fill(from.data(), static_cast<unsigned char>(round), from.bytes());
+    second.wait(first.record());
+    second.copy(to.data(), from.data(), from.bytes());
+    first.wait(second.record());
+  }
+  first.fill(from.data(), 0, from.bytes());
+  second.synchronize();
+  require(Memory(context).read(to.data() + count - 1) == 0x32323232, "the last round's copy");
+}
+
+TEST_P(CaptureTest, StreamsWaitForEachOther) {
+  expect_all_ok(run_ranks(GetParam().kind, "streams_wait_for_each_other", GetParam().size));
+}
+
+IR_SCENARIO(forked_capture) {
+  Context context(job, {.heap_bytes = std::size_t{16} << 20,
+                        .world = {.scratch_bytes = 4096, .packet_bytes = 4096}});
+  const std::size_t most = std::size_t{8} << 20;
+  auto from = context.allocate<int>(100);
+  auto array = context.allocate<std::byte>(most);
+  std::byte* data = array.data();
+  Stream main = context.make_stream();
+  Stream branch = context.make_stream();
+  const Event outside = branch.record();
+  Memory memory(context);
+  {
+    main.begin_capture();
+    main.copy(from.data() + 1, from.data(), sizeof(int));
+    branch.wait(main.record());
+    require(branch.capture_status() == CaptureStatus::active, "the branch is captured");
+    branch.copy(data, from.data() + 1, sizeof(int));
+    array.retain_on(branch);
+    require_error(Errc::capture_unsupported, {}, [&] { branch.wait(outside); });
+    require_error(Errc::invalid_argument, {}, [&] { branch.end_capture(); });
+    main.copy(from.data() + 2, from.data(), sizeof(int));
+    main.wait(branch.record());
+    main.copy(from.data() + 3, data, sizeof(int));
+    const Graph graph = main.end_capture();
+    require(branch.capture_status() == CaptureStatus::none, "the branch runs again");
+    array = {};
+    require_error(Errc::out_of_memory, {}, [&] { context.allocate<std::byte>(most); });
+    for (const int round : {1, 2}) {
+      memory.write(from.data(), round);
+      branch.launch(graph);
+      branch.synchronize();
+      for (const int copy : {1, 2, 3})
+        require(memory.read(from.data() + copy) == round, "a copy of the round's value");
+    }
+  }
+  context.allocate<std::byte>(most);
+
+  main.begin_capture();
+  main.copy(from.data() + 1, from.data(), sizeof(int));
+  const Event inside = main.record();
+  branch.wait(inside);
+  branch.copy(from.data() + 2, from.data(), sizeof(int));
+  require_error(Errc::invalid_argument, {}, [&] { main.end_capture(); });
+  for (Stream* stream : {&main, &branch}) {
+    require(stream->capture_status() == CaptureStatus::none, "the capture is lost");
+    require_error(Errc::invalid_argument, {}, [&] { stream->wait(inside); });
+    stream->copy(from.data() + 4, from.data(), sizeof(int));
+    stream->synchronize();
+  }
+  require(memory.read(from.data() + 4) == 2, "both streams run again");
+}
+
+TEST_P(CaptureTest, OtherStreamsJoinACapture) {
+  expect_all_ok(run_ranks(GetParam().kind, "forked_capture", GetParam().size));
+}
+
 TEST(StreamOfContext, RefusesBadArguments) {
   Context context;
   Stream stream = context.make_stream();

@@ -40,6 +40,8 @@ class PlainStream final : public detail::StreamImpl {
   void fill(void*, unsigned char, std::size_t) override {}
   void call(std::function<void()>) override {}
   void launch_kernel(const detail::KernelEntry&, const void*, int) override {}
+  std::shared_ptr<const detail::EventImpl> record() override { return nullptr; }
+  void wait(std::shared_ptr<const detail::EventImpl>) override {}
   void retain(std::shared_ptr<const detail::Resource>) override {}
   void retain_in_capture(std::shared_ptr<const detail::Resource>) override {}
   void synchronize() override {}

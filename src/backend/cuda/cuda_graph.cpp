@@ -85,4 +85,31 @@ std::vector<std::shared_ptr<Failure>> CudaGraph::all_failures() const {
   return all;
 }
 
+bool Recording::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return graph_ == nullptr;
+}
+
+void Recording::retain(std::shared_ptr<const detail::Resource> resource) {
+  const std::lock_guard lock(mutex_);
+  if (graph_) graph_->retained.push_back(std::move(resource));
+}
+
+void Recording::add_child(const CudaGraph& child) {
+  const std::lock_guard lock(mutex_);
+  if (!graph_) return;
+  graph_->retained.insert(graph_->retained.end(), child.retained.begin(), child.retained.end());
+  for (const auto& failure : child.all_failures()) graph_->child_failures.push_back(failure);
+}
+
+std::shared_ptr<Failure> Recording::failure() const {
+  const std::lock_guard lock(mutex_);
+  return graph_ ? graph_->failure : nullptr;
+}
+
+std::shared_ptr<CudaGraph> Recording::end() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(graph_, nullptr);
+}
+
 }  // namespace iridium

@@ -57,6 +57,26 @@ struct CudaGraph final : detail::Resource {
   std::vector<std::shared_ptr<Failure>> child_failures;
 };
 
+/// A capture that Iridium has begun, shared by the streams that are in it. Thread safety: all of
+/// it.
+class Recording {
+ public:
+  explicit Recording(int device) : graph_(std::make_shared<CudaGraph>(device)) {}
+
+  bool is_over() const;
+  /// The functions below do nothing when it is over.
+  void retain(std::shared_ptr<const detail::Resource> resource);
+  void add_child(const CudaGraph& child);
+  /// Null when it is over.
+  std::shared_ptr<Failure> failure() const;
+  /// Returns what was recorded; null when it is over.
+  std::shared_ptr<CudaGraph> end();
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<CudaGraph> graph_;  ///< null when it is over
+};
+
 /// What a `Graph` names. Streams keep the graph itself until its launches are done.
 struct CudaGraphHandle final : detail::GraphImpl {
   explicit CudaGraphHandle(std::shared_ptr<const CudaGraph> names) : graph(std::move(names)) {}

@@ -23,23 +23,24 @@
 namespace iridium {
 namespace {
 
-/// An event behind the stream's work.
-class CudaMarker final : public Marker {
+/// CUDA's event, behind the stream's work.
+class RecordedEvent {
  public:
-  CudaMarker(int device, cudaStream_t stream) : device_(device) {
+  RecordedEvent(int device, cudaStream_t stream) : device_(device) {
     check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cannot make an event");
     const cudaError_t status = cudaEventRecord(event_, stream);
     if (status != cudaSuccess) static_cast<void>(cudaEventDestroy(event_));
     check_cuda(status, "cannot record an event");
   }
-  ~CudaMarker() override {
+  ~RecordedEvent() {
     const CudaScope scope(device_);
     static_cast<void>(cudaEventDestroy(event_));
   }
-  CudaMarker(const CudaMarker&) = delete;
-  CudaMarker& operator=(const CudaMarker&) = delete;
+  RecordedEvent(const RecordedEvent&) = delete;
+  RecordedEvent& operator=(const RecordedEvent&) = delete;
 
-  bool reached() const override {
+  cudaEvent_t get() const { return event_; }
+  bool reached() const {
     const CudaScope scope(device_);
     // Work that failed is over too.
     return driver().event_query(event_) != CUDA_ERROR_NOT_READY;
@@ -48,6 +49,23 @@ class CudaMarker final : public Marker {
  private:
   int device_;
   cudaEvent_t event_ = nullptr;
+};
+
+class CudaMarker final : public Marker {
+ public:
+  CudaMarker(int device, cudaStream_t stream) : event_(device, stream) {}
+  bool reached() const override { return event_.reached(); }
+
+ private:
+  RecordedEvent event_;
+};
+
+struct CudaEvent final : detail::EventImpl {
+  CudaEvent(int device, cudaStream_t stream) : event(device, stream) {}
+
+  RecordedEvent event;
+  unsigned long long capture = 0;        ///< the number of the one it was recorded in; 0: none
+  std::shared_ptr<Recording> recording;  ///< the same, if Iridium has begun it
 };
 
 /// On a stream without work.
@@ -114,9 +132,33 @@ class CudaStream final : public detail::StreamImpl {
     check_cuda(static_cast<cudaError_t>(status), fmt::format("launch of {}", entry.name));
   }
 
+  std::shared_ptr<const detail::EventImpl> record() override {
+    const Call call(*this);
+    auto event = std::make_shared<CudaEvent>(device_, stream_);
+    event->capture = capture_number();
+    event->recording = recording();
+    return event;
+  }
+
+  void wait(std::shared_ptr<const detail::EventImpl> event) override {
+    const Call call(*this);
+    const auto cuda_event = std::dynamic_pointer_cast<const CudaEvent>(event);
+    if (!cuda_event)
+      throw Error(Errc::invalid_argument, "wait: the event was recorded on another backend");
+    const unsigned long long capture = capture_number();
+    if (capture != 0 && capture != cuda_event->capture)
+      throw Error(Errc::capture_unsupported,
+                  "wait: the event was not recorded in this capture; the capture goes on");
+    if (cuda_event->recording && cuda_event->recording->is_over())
+      throw Error(Errc::invalid_argument,
+                  "wait: the event was recorded in a capture that has ended");
+    check_cuda(cudaStreamWaitEvent(stream_, cuda_event->event.get(), 0), "wait");
+    recording_ = cuda_event->recording ? cuda_event->recording : recording();
+  }
+
   void retain_in_capture(std::shared_ptr<const detail::Resource> resource) override {
     const std::lock_guard lock(mutex_);
-    if (recording_) recording_->retained.push_back(std::move(resource));
+    if (recording_) recording_->retain(std::move(resource));
   }
 
   void retain(std::shared_ptr<const detail::Resource> resource) override {
@@ -125,11 +167,11 @@ class CudaStream final : public detail::StreamImpl {
       held_.push_back({std::move(resource), std::make_unique<CudaMarker>(device_, stream_)});
       return;
     }
-    if (!recording_)
+    if (!recording())
       throw Error(Errc::unsupported,
                   "retain_on: this capture was not begun by Iridium; keep the array alive as long "
                   "as the graph");
-    recording_->retained.push_back(std::move(resource));
+    recording_->retain(std::move(resource));
   }
 
   void synchronize() override {
@@ -163,7 +205,7 @@ class CudaStream final : public detail::StreamImpl {
     if (is_capturing())
       throw Error(Errc::invalid_argument, "begin_capture: this stream is capturing already");
     check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin_capture");
-    recording_ = std::make_shared<CudaGraph>(device_);
+    recording_ = std::make_shared<Recording>(device_);
     recorder_ = std::this_thread::get_id();
     error_before_ = cudaPeekAtLastError();
     cause_ = cudaSuccess;
@@ -173,18 +215,27 @@ class CudaStream final : public detail::StreamImpl {
     std::shared_ptr<CudaGraph> graph;  // outlives the lock: dropping it frees arrays
     const CudaScope scope(device_);
     const std::lock_guard lock(mutex_);
-    if (!recording_)
+    if (!recording())
       throw Error(Errc::invalid_argument, "end_capture: this stream is not capturing");
+    if (!recorder_)
+      throw Error(Errc::invalid_argument,
+                  "end_capture: the capture was begun on another stream, which must end it");
     // CUDA would refuse it too, and drop the capture.
     if (recorder_ != std::this_thread::get_id())
       throw Error(Errc::invalid_argument,
                   "end_capture: the capture was begun by another thread, which must end it");
     note_cause();
-    graph = std::exchange(recording_, nullptr);
+    graph = take_recording();
     const std::string cause =
         cause_ == cudaSuccess ? "" : fmt::format(" by {}", cudaGetErrorName(cause_));
-    check_cuda(cudaStreamEndCapture(stream_, &graph->graph),
-               fmt::format("end_capture: the capture was broken{}", cause));
+    const cudaError_t status = cudaStreamEndCapture(stream_, &graph->graph);
+    if (status == cudaErrorStreamCaptureUnjoined) {
+      static_cast<void>(cudaGetLastError());
+      throw Error(Errc::invalid_argument,
+                  "end_capture: another stream has recorded work in this capture, which this one "
+                  "has not waited for; the capture is lost");
+    }
+    check_cuda(status, fmt::format("end_capture: the capture was broken{}", cause));
     check_cuda(cudaGraphInstantiate(&graph->executable, graph->graph, 0),
                "end_capture: cannot instantiate the graph");
     return std::make_shared<CudaGraphHandle>(std::move(graph));
@@ -227,8 +278,8 @@ class CudaStream final : public detail::StreamImpl {
     std::shared_ptr<CudaGraph> abandoned;  // outlives the lock: dropping it frees arrays
     const CudaScope scope(device_);
     const std::lock_guard lock(mutex_);
-    if (!recording_) return;
-    abandoned = std::exchange(recording_, nullptr);
+    if (!recorder_) return;
+    abandoned = take_recording();
     static_cast<void>(cudaStreamEndCapture(stream_, &abandoned->graph));
     static_cast<void>(cudaGetLastError());
   }
@@ -275,7 +326,7 @@ class CudaStream final : public detail::StreamImpl {
 
   /// What breaks a capture leaves its error behind, unless the caller takes it.
   void note_cause() {
-    if (!recording_ || cause_ != cudaSuccess) return;
+    if (!recorder_ || cause_ != cudaSuccess) return;
     const cudaError_t last = cudaPeekAtLastError();
     if (last != error_before_) cause_ = last;
   }
@@ -300,6 +351,29 @@ class CudaStream final : public detail::StreamImpl {
 
   bool is_capturing() const { return status_of_capture() != cudaStreamCaptureStatusNone; }
 
+  /// Which one it is in; 0: none.
+  unsigned long long capture_number() const {
+    if (!is_capturing()) return 0;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long number = 0;
+    check_cuda(
+        cudaStreamGetCaptureInfo(stream_, &status, &number, nullptr, nullptr, nullptr, nullptr),
+        "cannot look into the capture");
+    return number;
+  }
+
+  /// The capture that this stream is in, if Iridium has begun it. One that it has joined ends
+  /// without it.
+  std::shared_ptr<Recording> recording() const {
+    return recording_ && !recording_->is_over() ? recording_ : nullptr;
+  }
+
+  /// Of the capture that was begun here.
+  std::shared_ptr<CudaGraph> take_recording() {
+    recorder_.reset();
+    return std::exchange(recording_, nullptr)->end();
+  }
+
   CaptureInfo capture_info() const {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     CaptureInfo info;
@@ -313,7 +387,7 @@ class CudaStream final : public detail::StreamImpl {
 
   /// The graph being captured, ours or not, owns the call from here on.
   HostCall* give_to_graph(std::unique_ptr<HostCall> call) const {
-    if (recording_) call->failure = recording_->failure;
+    if (const auto recording = this->recording()) call->failure = recording->failure();
     const CaptureInfo info = capture_info();
     cudaUserObject_t object = nullptr;
     check_cuda(cudaUserObjectCreate(&object, call.get(), HostCall::destroy, 1,
@@ -326,7 +400,8 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   void record_child(const CudaGraph& child) {
-    if (!recording_ && !child.retained.empty())
+    const auto recording = this->recording();
+    if (!recording && !child.retained.empty())
       throw Error(Errc::unsupported,
                   "launch: the graph keeps arrays alive, and a capture that was not begun by "
                   "Iridium cannot");
@@ -338,10 +413,7 @@ class CudaStream final : public detail::StreamImpl {
     check_cuda(cudaStreamUpdateCaptureDependencies(stream_, &node, nullptr, 1,
                                                    cudaStreamSetCaptureDependencies),
                "cannot record the launch of a graph");
-    if (!recording_) return;
-    recording_->retained.insert(recording_->retained.end(), child.retained.begin(),
-                                child.retained.end());
-    for (const auto& failure : child.all_failures()) recording_->child_failures.push_back(failure);
+    if (recording) recording->add_child(child);
   }
 
   std::unique_ptr<Marker> try_mark() {
@@ -404,10 +476,10 @@ class CudaStream final : public detail::StreamImpl {
   cudaStream_t stream_;
   const bool owned_;
   std::mutex mutex_;
-  std::shared_ptr<CudaGraph> recording_;    ///< the capture begun here
-  std::thread::id recorder_;                ///< who began it
-  cudaError_t error_before_ = cudaSuccess;  ///< the thread's last one when it began
-  cudaError_t cause_ = cudaSuccess;         ///< the first new one since
+  std::shared_ptr<Recording> recording_;     ///< the capture begun here, or joined; may be over
+  std::optional<std::thread::id> recorder_;  ///< who began it, if that was here
+  cudaError_t error_before_ = cudaSuccess;   ///< the thread's last one when it began
+  cudaError_t cause_ = cudaSuccess;          ///< the first new one since
   std::vector<Held> held_;
   std::vector<Launched> launched_;  ///< since the stream was last seen idle
   std::size_t launches_ = 0;

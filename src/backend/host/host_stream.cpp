@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/host/host_capture.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "iridium/errors.h"
@@ -22,17 +23,14 @@
 namespace iridium {
 namespace {
 
-/// Work of a stream; kernels run on the scheduler of whichever stream runs it.
-using Operation = std::function<void(BlockScheduler&)>;
-
-struct HostGraph final : detail::GraphImpl {
-  std::size_t node_count() const override { return operations.size(); }
-
-  std::vector<Operation> operations;
-  std::vector<std::shared_ptr<const detail::Resource>> retained;
-};
-
 class HostStream;
+
+struct HostEvent final : detail::EventImpl {
+  std::shared_ptr<HostCapture> capture;  ///< that it was recorded in, if any
+  HostCapture::Past past;                ///< of a capture
+  std::weak_ptr<HostStream> stream;      ///< of work that runs
+  std::uint64_t ticket = 0;
+};
 
 struct LiveStreams {
   std::mutex mutex;
@@ -86,15 +84,12 @@ class HostStream final : public detail::StreamImpl,
     Operation hold = [resource](BlockScheduler&) {};
     std::unique_lock lock(mutex_);
     throw_failure(lock);
-    if (capture_)
-      capture_->retained.push_back(std::move(resource));
-    else
-      enqueue(lock, hold);
+    if (!capture_ || !capture_->retain(std::move(resource))) enqueue(lock, hold);
   }
 
   void retain_in_capture(std::shared_ptr<const detail::Resource> resource) override {
     const std::lock_guard lock(mutex_);
-    if (capture_) capture_->retained.push_back(std::move(resource));
+    if (capture_) capture_->retain(std::move(resource));
   }
 
   void synchronize() override {
@@ -116,25 +111,37 @@ class HostStream final : public detail::StreamImpl,
     std::unique_lock lock(mutex_);
     throw_failure(lock);
     refuse_closed();
-    if (capture_)
+    if (is_capturing())
       throw Error(Errc::invalid_argument, "begin_capture: this stream is capturing already");
-    capture_ = std::make_shared<HostGraph>();
+    capture_ = std::make_shared<HostCapture>();
     recorder_ = std::this_thread::get_id();
   }
 
   std::shared_ptr<const detail::GraphImpl> end_capture() override {
+    std::shared_ptr<const HostGraph> graph;  // outlives the lock: dropping it frees arrays
     const std::lock_guard lock(mutex_);
-    if (!capture_) throw Error(Errc::invalid_argument, "end_capture: this stream is not capturing");
+    if (!is_capturing())
+      throw Error(Errc::invalid_argument, "end_capture: this stream is not capturing");
+    if (!recorder_)
+      throw Error(Errc::invalid_argument,
+                  "end_capture: the capture was begun on another stream, which must end it");
     // As on a GPU.
     if (recorder_ != std::this_thread::get_id())
       throw Error(Errc::invalid_argument,
                   "end_capture: the capture was begun by another thread, which must end it");
-    return std::exchange(capture_, nullptr);
+    recorder_.reset();
+    const auto capture = std::exchange(capture_, nullptr);
+    graph = capture->end();
+    if (!capture->is_behind_all(this))
+      throw Error(Errc::invalid_argument,
+                  "end_capture: another stream has recorded work in this capture, which this one "
+                  "has not waited for; the capture is lost");
+    return graph;
   }
 
   CaptureStatus capture_status() const override {
     const std::lock_guard lock(mutex_);
-    return capture_ ? CaptureStatus::active : CaptureStatus::none;
+    return is_capturing() ? CaptureStatus::active : CaptureStatus::none;
   }
 
   void launch(std::shared_ptr<const detail::GraphImpl> graph) override {
@@ -146,24 +153,56 @@ class HostStream final : public detail::StreamImpl,
     };
     std::unique_lock lock(mutex_);
     throw_failure(lock);
-    if (capture_) {
-      // Recorded operations refer to memory the inner graph keeps alive.
-      for (const Operation& operation : host_graph->operations)
-        capture_->operations.push_back(operation);
-      for (const auto& resource : host_graph->retained) capture_->retained.push_back(resource);
+    if (!capture_ || !capture_->add(this, *host_graph)) enqueue(lock, run_all);
+  }
+
+  std::shared_ptr<const detail::EventImpl> record() override {
+    auto event = std::make_shared<HostEvent>();
+    std::unique_lock lock(mutex_);
+    throw_failure(lock);
+    refuse_closed();
+    if (is_capturing()) {
+      event->capture = capture_;
+      event->past = capture_->past_of(this);
+    } else {
+      event->stream = weak_from_this();
+      event->ticket = submitted_;
+    }
+    return event;
+  }
+
+  void wait(std::shared_ptr<const detail::EventImpl> event) override {
+    const auto host_event = std::dynamic_pointer_cast<const HostEvent>(event);
+    if (!host_event)
+      throw Error(Errc::invalid_argument, "wait: the event was recorded on another backend");
+    Operation wait_for_it = [host_event](BlockScheduler&) {
+      if (const auto stream = host_event->stream.lock()) stream->await(host_event->ticket);
+    };
+    std::unique_lock lock(mutex_);
+    throw_failure(lock);
+    if (is_capturing() && capture_ != host_event->capture)
+      throw Error(Errc::capture_unsupported,
+                  "wait: the event was not recorded in this capture; the capture goes on");
+    if (!host_event->capture) {
+      enqueue(lock, wait_for_it);
       return;
     }
-    enqueue(lock, run_all);
+    refuse_closed();
+    if (!host_event->capture->join(this, host_event->past))
+      throw Error(Errc::invalid_argument,
+                  "wait: the event was recorded in a capture that has ended");
+    capture_ = host_event->capture;
   }
 
   void* native_handle() const override { return const_cast<HostStream*>(this); }
 
   void close() noexcept override {
-    std::shared_ptr<HostGraph> abandoned;
+    std::shared_ptr<const HostGraph> abandoned;
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
-      abandoned = std::exchange(capture_, nullptr);
+      if (capture_ && recorder_) abandoned = capture_->end();
+      capture_.reset();
     }
     work_.notify_all();
   }
@@ -175,15 +214,21 @@ class HostStream final : public detail::StreamImpl,
     return completed_ >= ticket;
   }
 
+  /// For threads of other streams.
+  void await(std::uint64_t ticket) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return completed_ >= ticket; });
+  }
+
  private:
   void submit(Operation operation) {
     std::unique_lock lock(mutex_);
     throw_failure(lock);
-    if (capture_)
-      capture_->operations.push_back(std::move(operation));
-    else
-      enqueue(lock, operation);
+    if (!capture_ || !capture_->add(this, operation)) enqueue(lock, operation);
   }
+
+  /// A capture that this stream has joined ends without it.
+  bool is_capturing() const { return capture_ && !capture_->is_over(); }
 
   /// Takes the operation only when it succeeds: what an operation holds must not be freed under the
   /// lock, since freeing an array marks streams.
@@ -255,7 +300,7 @@ class HostStream final : public detail::StreamImpl,
   }
 
   void refuse_capture(const char* call) const {
-    if (capture_)
+    if (is_capturing())
       throw Error(Errc::capture_unsupported,
                   fmt::format("{} cannot be part of a capture; the capture goes on", call));
   }
@@ -271,8 +316,8 @@ class HostStream final : public detail::StreamImpl,
   std::uint64_t completed_ = 0;
   std::uint64_t skip_through_ = 0;  ///< work up to this ticket was queued behind a failure
   std::optional<std::string> failure_;
-  std::shared_ptr<HostGraph> capture_;
-  std::thread::id recorder_;  ///< who began the capture
+  std::shared_ptr<HostCapture> capture_;     ///< begun here, or joined; may be over
+  std::optional<std::thread::id> recorder_;  ///< who began the capture, if that was here
   bool started_ = false;
   bool closed_ = false;
 };
