@@ -9,6 +9,7 @@
 #include "iridium/columns.h"
 #include "iridium/context.h"
 #include "iridium/device/atomic.h"
+#include "iridium/device/block_memory.h"
 #include "iridium/device/copy.h"
 #include "iridium/device/lane_call.h"
 #include "iridium/device/matrix.h"

@@ -18,9 +18,10 @@ struct ArraySource {
   std::size_t count;
 };
 
-/// Copies of several arrays at once: block-collective. On a GPU every array has warps of its own,
-/// so that many short copies take no longer than one; and looking up addresses, reading and writing
-/// are steps of their own, for what has to be waited for between them.
+/// Copies of several arrays at once: block-collective. Every array has groups of threads of its
+/// own, so that many short copies take no longer than one; and looking up addresses, reading and
+/// writing are steps of their own, for what has to be waited for between them. A whole block copies
+/// one array after the other in `finish`.
 ///
 ///     ArrayCopies<T, Threads> copies(block, arrays);
 ///     copies.prepare(source_of);          // source_of(i): an `ArraySource`, for i below `arrays`
@@ -31,31 +32,29 @@ class ArrayCopies {
  public:
   IR_DEVICE ArrayCopies(BlockOf<Threads> block, int arrays)
       : block_(block), arrays_(arrays), queue_(block) {
-    if constexpr (target::has_block_memory) {
-      constexpr int warp = 32;
-      constexpr int warps = Threads / warp;
-      const int each = arrays < warps ? warps / (arrays > 0 ? arrays : 1) : 1;
-      const int mine = block.thread() / warp / each;
-      groups_ = warps / each;
-      threads_ = static_cast<std::size_t>(each * warp);
-      thread_ = static_cast<std::size_t>(block.thread() - mine * each * warp);
-      mine_ = mine;
-    }
+    if (target::is_whole(block.seat())) return;
+    constexpr int group = target::group_threads;
+    const int groups = block.thread_count() / group;
+    const int each = arrays < groups ? groups / (arrays > 0 ? arrays : 1) : 1;
+    const int mine = block.thread() / group / each;
+    groups_ = groups / each;
+    threads_ = static_cast<std::size_t>(each * group);
+    thread_ = static_cast<std::size_t>(block.thread() - mine * each * group);
+    mine_ = mine;
   }
 
   template <class SourceOf>
   IR_DEVICE void prepare(SourceOf source_of) {
-    if constexpr (target::has_block_memory) {
-      if (mine_ < arrays_) source_ = source_of(mine_);
-      target::settle(source_.from, source_.count, thread_, threads_);
-    }
+    if (target::is_whole(block_.seat())) return;
+    if (mine_ < arrays_) source_ = source_of(mine_);
+    target::settle(source_.from, source_.count, thread_, threads_);
   }
   IR_DEVICE void start() {
-    if constexpr (target::has_block_memory) {
-      whole_ = target::allows_vectors(source_.from) ? source_.count - source_.count % chunk : 0;
-      ahead_ = thread_ * chunk;
-      IR_ROLLED for (int i = 0; i < queue_.depth; ++i) push();
-    }
+    if (target::is_whole(block_.seat())) return;
+    const bool vectors = target::allows_vectors(block_.seat(), source_.from);
+    whole_ = vectors ? source_.count - source_.count % chunk : 0;
+    ahead_ = thread_ * chunk;
+    IR_ROLLED for (int i = 0; i < queue_.depth; ++i) push();
   }
   /// `prepare` and `start`, in a call's first round before and while the call begins: its step and
   /// parity are known afterwards. False when it does not begin.
@@ -73,22 +72,24 @@ class ArrayCopies {
   }
   /// Instead of `finish`: waits for what is on its way, and leaves it.
   IR_DEVICE void drop() {
-    if constexpr (target::has_block_memory) target::await_fetches<0>();
+    if (!target::is_whole(block_.seat())) target::await_fetches<0>(block_.seat());
   }
   /// target_of(i): where array i goes; several, where it goes to several places.
   template <class SourceOf, class... TargetOf>
   IR_DEVICE void finish(SourceOf source_of, TargetOf... target_of) {
     target::point(block_.seat());
-    if constexpr (!target::has_block_memory) {
-      for (int i = 0; i < arrays_; ++i) write_at_once(source_of(i), target_of(i)...);
-    } else {
-      IR_ROLLED for (int i = mine_; i < arrays_;) {
-        write(target_of(i)...);
-        i += groups_;
-        if (i >= arrays_) break;
-        source_ = source_of(i);
-        start();
+    if constexpr (target::has_whole_blocks) {
+      if (target::is_whole(block_.seat())) {
+        for (int i = 0; i < arrays_; ++i) write_at_once(source_of(i), target_of(i)...);
+        return;
       }
+    }
+    IR_ROLLED for (int i = mine_; i < arrays_;) {
+      write(target_of(i)...);
+      i += groups_;
+      if (i >= arrays_) break;
+      source_ = source_of(i);
+      start();
     }
   }
 
@@ -112,7 +113,7 @@ class ArrayCopies {
   }
   template <class... To>
   IR_DEVICE void write(To*... to) {
-    if (!(target::allows_vectors(to) && ...)) {
+    if (!(target::allows_vectors(block_.seat(), to) && ...)) {
       // One by one, neighbours by neighbouring threads.
       drop();
       whole_ = 0;

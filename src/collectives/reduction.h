@@ -125,12 +125,12 @@ struct TargetMemory {};
 
 /// Looked up once by the block: where the arrays are that all its threads go through.
 template <class T>
-IR_DEVICE const T** source_table() {
-  return target::block_memory<SourceMemory, const T*, max_team_size>();
+IR_DEVICE const T** source_table(Seat* seat) {
+  return target::block_memory<SourceMemory, const T*, max_team_size>(seat);
 }
 template <class T>
-IR_DEVICE T** target_table() {
-  return target::block_memory<TargetMemory, T*, max_team_size>();
+IR_DEVICE T** target_table(Seat* seat) {
+  return target::block_memory<TargetMemory, T*, max_team_size>(seat);
 }
 
 /// A vector of elements as they are reduced.
@@ -160,16 +160,15 @@ struct WideVector {
   }
 };
 
-/// A GPU thread's share of the `whole` elements that are in whole vectors: those of every member,
+/// A thread's share of the `whole` elements that are in whole vectors: those of every member,
 /// one after the other, of which it has `Depth` on their way.
 template <int Depth, class T, int Threads>
 class MemberVectors {
  public:
-  static constexpr std::size_t step = std::size_t{Threads} * vector_elements<T>;
-
   IR_DEVICE MemberVectors(BlockOf<Threads> block, std::size_t whole, int members)
       : queue_(block),
-        sources_(target::block_address(source_table<T>())),
+        step_(static_cast<std::size_t>(block.thread_count()) * vector_elements<T>),
+        sources_(target::block_address(source_table<T>(block.seat()))),
         sources_end_(sources_ + static_cast<unsigned>(members) * sizeof(T*)),
         next_source_(sources_),
         ahead_(static_cast<std::size_t>(block.thread()) * vector_elements<T>),
@@ -182,6 +181,8 @@ class MemberVectors {
     push();
     return wide;
   }
+  /// From one vector of this thread to its next.
+  IR_DEVICE std::size_t step() const { return step_; }
 
  private:
   IR_DEVICE void push() {
@@ -189,11 +190,12 @@ class MemberVectors {
     next_source_ += sizeof(T*);
     if (next_source_ == sources_end_) {
       next_source_ = sources_;
-      ahead_ += step;
+      ahead_ += step_;
     }
   }
 
   VectorQueue<T, Depth, Threads> queue_;
+  std::size_t step_;
   target::BlockAddress sources_;
   target::BlockAddress sources_end_;
   target::BlockAddress next_source_;
@@ -207,9 +209,9 @@ IR_DEVICE void reduce_vectors(BlockOf<Threads> block, MemberVectors<Depth, T, Th
                               Combine combine) {
   constexpr int chunk = vector_elements<T>;
   const Finish<T> finish(op, members);
-  const auto table = target::block_address(target_table<T>());
+  const auto table = target::block_address(target_table<T>(block.seat()));
   IR_ROLLED for (std::size_t at = static_cast<std::size_t>(block.thread()) * chunk; at < whole;
-                 at += vectors.step) {
+                 at += vectors.step()) {
     WideVector<T> total = vectors.take();
     IR_ROLLED for (int place = 1; place < members; ++place) {
       const WideVector<T> next = vectors.take();
@@ -225,7 +227,7 @@ IR_DEVICE void reduce_vectors(BlockOf<Threads> block, MemberVectors<Depth, T, Th
   }
 }
 
-/// A CPU block's whole tiles; returns where they end.
+/// A whole block's whole tiles; returns where they end.
 template <int Vectors, class T, int Threads, class Source, class Target>
 IR_DEVICE std::size_t reduce_tiles(BlockOf<Threads> block,
                                    const Reduction<T, Source, Target>& work) {
@@ -279,8 +281,8 @@ IR_DEVICE void reduce_elements(BlockOf<Threads> block, const Reduction<T, Source
 }  // namespace detail
 
 /// Reduces `count` elements of every member's array, source(place), into `targets` arrays,
-/// target(i). In 16-byte accesses where all of them allow it, on a GPU with `Depth` vectors per
-/// thread on their way. Its functions are block-collective.
+/// target(i). In 16-byte accesses where all of them allow it, with `Depth` vectors per thread on
+/// their way. Its functions are block-collective.
 template <int Depth, class T, int Threads, class Source, class Target>
 class SliceReduction {
  public:
@@ -290,29 +292,30 @@ class SliceReduction {
 
   /// Looks up where the arrays are.
   IR_DEVICE void prepare() {
-    if constexpr (target::has_block_memory) {
-      const T** const sources = detail::source_table<T>();
-      T** const targets = detail::target_table<T>();
-      bool misaligned = false;
-      // No thread reads the tables of the reduction before any more.
-      block_.sync();
-      block_.template share<max_team_size>(work_.members, [&](int place) {
-        sources[place] = work_.source(place);
-        misaligned = misaligned || !target::allows_vectors(sources[place]);
-      });
-      block_.template share<max_team_size>(work_.targets, [&](int i) {
-        targets[i] = work_.target(i);
-        misaligned = misaligned || !target::allows_vectors(targets[i]);
-      });
-      vectors_ = !block_.any(misaligned);
-    }
+    Seat* const seat = block_.seat();
+    if (target::is_whole(seat)) return;
+    const T** const sources = detail::source_table<T>(seat);
+    T** const targets = detail::target_table<T>(seat);
+    bool misaligned = false;
+    // No thread reads the tables of the reduction before any more.
+    block_.sync();
+    block_.template share<max_team_size>(work_.members, [&](int place) {
+      sources[place] = work_.source(place);
+      misaligned = misaligned || !target::allows_vectors(seat, sources[place]);
+    });
+    block_.template share<max_team_size>(work_.targets, [&](int i) {
+      targets[i] = work_.target(i);
+      misaligned = misaligned || !target::allows_vectors(seat, targets[i]);
+    });
+    vectors_ = !block_.any(misaligned);
   }
   IR_DEVICE void run() {
     target::point(block_.seat());
     std::size_t done = 0;
-    if constexpr (!target::has_block_memory) {
-      done = detail::reduce_tiles<Depth>(block_, work_);
-    } else if (vectors_) {
+    if constexpr (target::has_whole_blocks) {
+      if (target::is_whole(block_.seat())) done = detail::reduce_tiles<Depth>(block_, work_);
+    }
+    if (vectors_) {
       done = work_.count - work_.count % vector_elements<T>;
       // On their way while the threads find out how to combine them.
       detail::MemberVectors<Depth, T, Threads> vectors(block_, done, work_.members);

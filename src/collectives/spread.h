@@ -14,10 +14,10 @@ template <int Vectors, int Threads, class Target>
 IR_DEVICE void spread(BlockOf<Threads> block, int targets, Target target, const std::uint8_t* from,
                       std::size_t bytes) {
   // On a CPU, little enough for the nearest cache.
-  constexpr int tile = Vectors * (target::has_block_memory ? Threads : 256) * 16;
-  bool vectors = target::allows_vectors(from);
+  constexpr int tile = Vectors * (target::has_whole_blocks ? 256 : Threads) * 16;
+  bool vectors = target::allows_vectors(block.seat(), from);
   IR_ROLLED for (int i = 0; i < targets; ++i) {
-    vectors = vectors && target::allows_vectors(target(i));
+    vectors = vectors && target::allows_vectors(block.seat(), target(i));
   }
   std::size_t at = 0;
   IR_ROLLED for (; vectors && bytes - at >= tile; at += tile) {

@@ -38,8 +38,9 @@ IR_DEVICE Stride thread_stride(BlockOf<Threads> block, By by, std::size_t piece)
 /// How many elements to copy one by one before both addresses are multiples of 16 bytes; all of
 /// them where they never are.
 template <class T>
-IR_DEVICE std::size_t misaligned_elements(const T* to, const T* from, std::size_t count) {
-  if (target::allows_vectors(to) && target::allows_vectors(from)) return 0;
+IR_DEVICE std::size_t misaligned_elements(const Seat* seat, const T* to, const T* from,
+                                          std::size_t count) {
+  if (target::allows_vectors(seat, to) && target::allows_vectors(seat, from)) return 0;
   const auto beyond = reinterpret_cast<std::uintptr_t>(to) % 16;
   if (reinterpret_cast<std::uintptr_t>(from) % 16 != beyond || beyond % sizeof(T) != 0)
     return count;
@@ -97,7 +98,7 @@ IR_DEVICE void copy(BlockOf<Threads> block, T* to, const T* from, std::size_t co
                     By by = By::block, Mask mask = {}, CacheTag<C> = {}) {
   target::point(block.seat());
   if constexpr (16 % sizeof(T) == 0) {
-    const std::size_t head = detail::misaligned_elements(to, from, count);
+    const std::size_t head = detail::misaligned_elements(block.seat(), to, from, count);
     detail::copy_elements(block, to, from, head, by, mask);
     target::point(block.seat());
     detail::copy_vectors<C>(block, to, from, head, count, by, mask);

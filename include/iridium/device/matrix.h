@@ -97,9 +97,9 @@ namespace detail {
 
 /// Whether every row of the matrix, from `column` on, begins at an address for 16-byte accesses.
 template <class T>
-IR_DEVICE bool rows_allow_vectors(const Matrix<T>& matrix, std::size_t column) {
-  return target::allows_vectors(matrix.data + column) &&
-         target::allows_vectors(matrix.data + column + matrix.pitch);
+IR_DEVICE bool rows_allow_vectors(const Seat* seat, const Matrix<T>& matrix, std::size_t column) {
+  return target::allows_vectors(seat, matrix.data + column) &&
+         target::allows_vectors(seat, matrix.data + column + matrix.pitch);
 }
 
 /// Which part of a tile at (row, column) is there.
@@ -109,10 +109,11 @@ struct TileExtent {
   bool vectors;  ///< all rows begin at addresses for 16-byte accesses
 };
 template <class T>
-IR_DEVICE TileExtent extent_at(const Matrix<T>& matrix, std::size_t row, std::size_t column) {
+IR_DEVICE TileExtent extent_at(const Seat* seat, const Matrix<T>& matrix, std::size_t row,
+                               std::size_t column) {
   return {row < matrix.rows ? matrix.rows - row : 0,
           column < matrix.columns ? matrix.columns - column : 0,
-          rows_allow_vectors(matrix, column)};
+          rows_allow_vectors(seat, matrix, column)};
 }
 
 /// Calls whole(held, address) for chunks that can be moved at once, or part(held, address, columns)
@@ -186,7 +187,7 @@ IR_DEVICE bool may_access(BlockOf<Threads> block, const Lane& lane, const Matrix
 template <int Rows, int Columns, class T, int Threads, Cache C = Cache::normal>
 [[nodiscard]] IR_DEVICE auto load(BlockOf<Threads> block, const Matrix<T>& from, std::size_t row,
                                   std::size_t column, CacheTag<C> = {}) {
-  const auto extent = detail::extent_at(from, row, column);
+  const auto extent = detail::extent_at(block.seat(), from, row, column);
   return detail::load_rows<Rows, Columns, C, std::remove_const_t<T>>(
       block, extent,
       [&](int r) -> const T* { return from.at(row + static_cast<std::size_t>(r), column); });
@@ -198,7 +199,7 @@ IR_DEVICE void store(BlockOf<Threads> block, const Matrix<T>& to, std::size_t ro
                      std::size_t column, const Tile<T, N, Threads, Chunk>& tile, CacheTag<C> = {}) {
   static_assert(N == Rows * Columns, "the tile has as many elements as its rows and columns");
   detail::for_each_chunk_of_rows<Rows, Columns, Chunk, detail::has_vectors<T, Chunk>>(
-      block, detail::extent_at(to, row, column),
+      block, detail::extent_at(block.seat(), to, row, column),
       [&](int r) { return to.at(row + static_cast<std::size_t>(r), column); },
       [&](int held, T* at) {
         if constexpr (detail::has_vectors<T, Chunk>)
@@ -240,7 +241,7 @@ template <int Rows, int Columns, class T, int Threads, class RowOf, Cache C = Ca
   using Value = std::remove_const_t<T>;
   constexpr int chunk = vector_elements<Value>;
   static_assert(Columns % chunk == 0, "a row of a tile has whole chunks");
-  const auto extent = detail::extent_at(mine, 0, column);
+  const auto extent = detail::extent_at(block.seat(), mine, 0, column);
   Tile<Value, Rows * Columns, Threads> tile;
   target::point(block.seat());
   target::begin_tile<Rows * Columns>(block.seat(), detail::elements_of(tile));

@@ -1,6 +1,7 @@
 // Where a fiber stands in the grid that it runs on the CPU.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "iridium/device/order.h"
@@ -30,6 +31,18 @@ class Seat {
   virtual void note_load(const void* address, Scope scope) = 0;
   virtual void note_store(const void* address, Scope scope) = 0;
   virtual void note_update(const void* address, Scope scope) = 0;  ///< reads and writes in one
+
+  /// `bytes` bytes of the block's memory, at a multiple of 16: the same ones for all its threads,
+  /// at every call with this key. All bits are set when the block begins.
+  virtual std::byte* block_memory(const void* key, std::size_t bytes) = 0;
+  /// Begins to copy 16 bytes to the block's memory, where all bits are set until they arrive. They
+  /// are read and written by this thread at some later moment, at the latest when it waits for
+  /// them.
+  virtual void fetch_vector(std::byte* to, const void* from) = 0;
+  /// What this thread has fetched since the last call belongs together.
+  virtual void end_fetch() = 0;
+  /// Waits for all but the last `open` fetches that this thread has ended.
+  virtual void await_fetches(int open) = 0;
 
  protected:
   ~Seat() = default;

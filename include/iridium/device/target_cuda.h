@@ -14,7 +14,11 @@
 namespace iridium::target {
 
 inline constexpr std::uint32_t polls_per_check = 256;
-inline constexpr bool has_block_memory = true;
+inline constexpr int group_threads = 32;
+inline constexpr bool has_whole_blocks = false;
+IR_DEVICE constexpr bool is_whole(const Seat*) {
+  return false;
+}
 
 template <int Count, int Chunk, int Threads>
 inline constexpr int held_elements = (Count / Chunk + Threads - 1) / Threads * Chunk;
@@ -315,7 +319,7 @@ IR_DEVICE void store_vector(T* to, const T* from) {
 
 /// Memory of the block: `Count` objects, the same ones at every call with the same types.
 template <class Tag, class T, int Count>
-IR_DEVICE T* block_memory() {
+IR_DEVICE T* block_memory(Seat*) {
   __shared__ alignas(16) std::byte memory[Count * sizeof(T)];
   return reinterpret_cast<T*>(memory);
 }
@@ -330,7 +334,7 @@ IR_DEVICE BlockAddress block_address(T* memory) {
 }
 /// Begins to copy 16 bytes to the block's memory.
 template <class T>
-IR_DEVICE void fetch_vector(BlockAddress to, const T* from) {
+IR_DEVICE void fetch_vector(Seat*, BlockAddress to, const T* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from))
@@ -352,12 +356,12 @@ IR_DEVICE T* read_pointer(BlockAddress from) {
   return reinterpret_cast<T*>(address);
 }
 /// What this thread has fetched since the last call belongs together.
-IR_DEVICE inline void end_fetch() {
+IR_DEVICE inline void end_fetch(Seat*) {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 /// Waits for all but the last `Open` fetches that this thread has ended.
 template <int Open>
-IR_DEVICE void await_fetches() {
+IR_DEVICE void await_fetches(Seat*) {
   asm volatile("cp.async.wait_group %0;" ::"n"(Open) : "memory");
 }
 
@@ -372,7 +376,7 @@ IR_DEVICE void for_each_chunk(const Seat*, Function function) {
 }
 
 template <class T>
-IR_DEVICE bool allows_vectors(const T* address) {
+IR_DEVICE bool allows_vectors(const Seat*, const T* address) {
   return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
 }
 

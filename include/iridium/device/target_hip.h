@@ -18,7 +18,11 @@
 namespace iridium::target {
 
 inline constexpr std::uint32_t polls_per_check = 256;
-inline constexpr bool has_block_memory = true;
+inline constexpr int group_threads = 32;
+inline constexpr bool has_whole_blocks = false;
+IR_DEVICE constexpr bool is_whole(const Seat*) {
+  return false;
+}
 inline constexpr int wave_threads = 64;
 inline constexpr int max_block_waves = 16;
 
@@ -264,7 +268,7 @@ IR_DEVICE void store_vector(T* to, const T* from) {
 
 /// Memory of the block: `Count` objects, the same ones at every call with the same types.
 template <class Tag, class T, int Count>
-IR_DEVICE T* block_memory() {
+IR_DEVICE T* block_memory(Seat*) {
   alignas(16) __shared__ std::byte memory[Count * sizeof(T)];
   return reinterpret_cast<T*>(memory);
 }
@@ -277,12 +281,12 @@ IR_DEVICE BlockAddress block_address(T* memory) {
 // Copies to the block's memory, which are done when they return: gfx9 has none of 16 bytes that
 // goes on by itself.
 template <class T>
-IR_DEVICE void fetch_vector(BlockAddress to, const T* from) {
+IR_DEVICE void fetch_vector(Seat*, BlockAddress to, const T* from) {
   load_vector<Cache::normal>(reinterpret_cast<T*>(to), from);
 }
-IR_DEVICE inline void end_fetch() {}
+IR_DEVICE inline void end_fetch(Seat*) {}
 template <int Open>
-IR_DEVICE void await_fetches() {}
+IR_DEVICE void await_fetches(Seat*) {}
 /// 16 bytes of the block's memory.
 template <class T>
 IR_DEVICE void read_vector(T* to, BlockAddress from) {
@@ -304,7 +308,7 @@ IR_DEVICE void for_each_chunk(const Seat* seat, Function function) {
 }
 
 template <class T>
-IR_DEVICE bool allows_vectors(const T* address) {
+IR_DEVICE bool allows_vectors(const Seat*, const T* address) {
   return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
 }
 

@@ -18,9 +18,15 @@ namespace iridium::target {
 /// Polls between two looks at the clock and the abort words.
 inline constexpr std::uint32_t polls_per_check = 64;
 
-/// Whether blocks have memory of their own, for vectors on their way: here the processor sees to
-/// those.
-inline constexpr bool has_block_memory = false;
+/// The fewest threads of a block that can work apart from the others.
+inline constexpr int group_threads = 1;
+
+/// Whether a block can be a single thread, for which loops are other than those of GPUs.
+inline constexpr bool has_whole_blocks = true;
+/// Whether this block is. In split mode loops are those that GPUs run.
+IR_DEVICE inline bool is_whole(const Seat* seat) {
+  return seat->threads == 1;
+}
 
 /// How many elements of a tile one thread holds: here all, whatever the number of threads.
 template <int Count, int Chunk, int Threads>
@@ -188,28 +194,55 @@ IR_DEVICE void for_each_chunk(const Seat* seat, Function function) {
   for (int i = mine.first; i < mine.last; i += Chunk) function(i, i);
 }
 
-// Of targets with `has_block_memory`; nothing here calls them.
+template <class... Values>
+IR_DEVICE void settle(Values&...) {}
+
+/// Its address tells memory of the block from other memory. Not constant: those may be merged.
 template <class Tag, class T, int Count>
-IR_DEVICE T* block_memory();
+inline char block_memory_key = 0;
+/// Memory of the block: `Count` objects, the same ones at every call with the same types.
+template <class Tag, class T, int Count>
+IR_DEVICE T* block_memory(Seat* seat) {
+  return reinterpret_cast<T*>(
+      seat->block_memory(&block_memory_key<Tag, T, Count>, Count * sizeof(T)));
+}
+/// A place in the block's memory.
 using BlockAddress = std::byte*;
 template <class T>
-IR_DEVICE BlockAddress block_address(T* memory);
+IR_DEVICE BlockAddress block_address(T* memory) {
+  return reinterpret_cast<std::byte*>(memory);
+}
+/// Begins to copy 16 bytes to the block's memory.
 template <class T>
-IR_DEVICE void fetch_vector(BlockAddress to, const T* from);
+IR_DEVICE void fetch_vector(Seat* seat, BlockAddress to, const T* from) {
+  seat->fetch_vector(to, from);
+}
+/// 16 bytes of the block's memory.
 template <class T>
-IR_DEVICE void read_vector(T* to, BlockAddress from);
+IR_DEVICE void read_vector(T* to, BlockAddress from) {
+  std::memcpy(to, from, 16);
+}
 template <class T>
-IR_DEVICE T* read_pointer(BlockAddress from);
-template <class... Values>
-IR_DEVICE void settle(Values&... values);
-IR_DEVICE void end_fetch();
+IR_DEVICE T* read_pointer(BlockAddress from) {
+  T* pointer = nullptr;
+  std::memcpy(&pointer, from, sizeof pointer);
+  return pointer;
+}
+/// What this thread has fetched since the last call belongs together.
+IR_DEVICE inline void end_fetch(Seat* seat) {
+  seat->end_fetch();
+}
+/// Waits for all but the last `Open` fetches that this thread has ended.
 template <int Open>
-IR_DEVICE void await_fetches();
+IR_DEVICE void await_fetches(Seat* seat) {
+  seat->await_fetches(Open);
+}
 
-/// Whether `load_vector` and `store_vector` can be used at this address.
+/// Whether `load_vector` and `store_vector` can be used at this address. Whole blocks use them
+/// everywhere.
 template <class T>
-IR_DEVICE bool allows_vectors(const T*) {
-  return true;
+IR_DEVICE bool allows_vectors(const Seat* seat, const T* address) {
+  return is_whole(seat) || reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
 }
 /// 16 bytes.
 template <Cache cache, class T>

@@ -137,7 +137,7 @@ template <int N, class T, int Threads, class Mask = Everywhere, Cache C = Cache:
   Tile<T, N, Threads> tile;
   target::point(seat);
   target::begin_tile<N>(seat, detail::elements_of(tile));
-  const bool vectors = target::allows_vectors(from + first);
+  const bool vectors = target::allows_vectors(seat, from + first);
   if (vectors && detail::is_full<N>(first, count, mask)) {
     target::load_tile<N, chunk, Threads, C>(seat, detail::elements_of(tile), from + first);
     return tile;
@@ -161,7 +161,7 @@ IR_DEVICE void store(BlockOf<Threads> block, T* to, std::size_t first, std::size
   constexpr bool can_be_vectors = detail::has_vectors<T, Chunk>;
   Seat* const seat = block.seat();
   target::point(seat);
-  const bool vectors = can_be_vectors && target::allows_vectors(to + first);
+  const bool vectors = can_be_vectors && target::allows_vectors(seat, to + first);
   if constexpr (can_be_vectors) {
     if (vectors && detail::is_full<N>(first, count, mask))
       return target::store_tile<N, Chunk, Threads, C>(seat, to + first, detail::elements_of(tile));

@@ -3,10 +3,12 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
 
+#include "backend/host/block_memory.h"
 #include "iridium/errors.h"
 
 namespace iridium {
@@ -47,6 +49,7 @@ struct BlockScheduler::SharedBlock {
   std::atomic<bool> ended = false;  ///< for one of its fibers
   std::atomic<bool> any[2] = {};    ///< by generation
   std::atomic<std::uint64_t> word[2] = {};
+  HostBlockMemory memory;
 };
 
 /// A fiber and the seat it holds.
@@ -65,6 +68,7 @@ class BlockScheduler::Occupant final : public Seat {
     thread = thread_index;
     threads = thread_count;
     stalled_turns.set(0);
+    fetches_.forget();
     fiber.start(
         [](void* self) {
           auto& occupant = *static_cast<Occupant*>(self);
@@ -115,6 +119,7 @@ class BlockScheduler::Occupant final : public Seat {
   }
 
   void point() override {
+    let_fetches_arrive();
     // Else whoever waits under a drawn schedule would never give its core away.
     if (++points_since_pause_ > points_of_a_poll) scheduler_.idle_turns_.set(0);
     const std::uint64_t fate = scheduler_.draw(64);
@@ -122,6 +127,7 @@ class BlockScheduler::Occupant final : public Seat {
     if (fate >= 60) stalled_turns.set(scheduler_.draw(fate == 63 ? 400 : 40));
     if (fate == 60) grid_->stalled_turns.set(scheduler_.draw(200));
     fiber.suspend();
+    let_fetches_arrive();
   }
 
   void note_load(const void* address, Scope scope) override {
@@ -134,6 +140,21 @@ class BlockScheduler::Occupant final : public Seat {
     if (scheduler_.observer_ != nullptr) scheduler_.observer_->updated(*grid_, address, scope);
   }
 
+  std::byte* block_memory(const void* key, std::size_t bytes) override {
+    return shared_->memory.find(key, bytes);
+  }
+  void fetch_vector(std::byte* to, const void* from) override {
+    if (!shared_->memory.contains(to, 16))
+      throw Error(Errc::invalid_argument, "a vector is fetched to memory that is not the block's");
+    fetches_.begin(to, from);
+    let_fetches_arrive();
+  }
+  void end_fetch() override { fetches_.end_group(); }
+  void await_fetches(int open) override {
+    let_fetches_arrive();
+    fetches_.await(static_cast<std::size_t>(open));
+  }
+
   RunningGrid& grid() const { return *grid_; }
   SharedBlock& shared() const { return *shared_; }
 
@@ -141,7 +162,15 @@ class BlockScheduler::Occupant final : public Seat {
   TurnNumber stalled_turns;
 
  private:
+  /// Under a drawn schedule, any of them and in any order.
+  void let_fetches_arrive() {
+    if (!watched) return;
+    while (fetches_.count() > 0 && scheduler_.draw(4) == 0)
+      fetches_.land(scheduler_.draw(fetches_.count()));
+  }
+
   BlockScheduler& scheduler_;
+  VectorFetches fetches_;
   RunningGrid* grid_ = nullptr;
   SharedBlock* shared_ = nullptr;
   int points_since_pause_ = 0;
@@ -201,6 +230,7 @@ void BlockScheduler::start_block() {
   SharedBlock& shared = *free_blocks_.back().release();
   free_blocks_.pop_back();
   shared.running = threads;
+  shared.memory.renew();
   shared.ended.store(false, std::memory_order_relaxed);
   shared.arrived.store(0, std::memory_order_relaxed);
   for (auto& any : shared.any) any.store(false, std::memory_order_relaxed);

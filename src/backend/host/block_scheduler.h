@@ -1,7 +1,6 @@
 // Runs the blocks of kernels on one thread, as fibers that take turns.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "backend/host/fiber.h"
+#include "backend/host/turn_number.h"
 #include "iridium/device/kernel.h"
 #include "iridium/device/seat.h"
 
@@ -18,21 +18,10 @@ namespace iridium {
 struct Schedule {
   /// A block is four fibers with a real block barrier, so that a missing one shows.
   bool split = false;
-  /// Turns are drawn: who runs next, for how long, and who stalls at waits, signals and tile
-  /// accesses. The same seed draws the same turns. Without one, in order of arrival.
+  /// Turns are drawn: who runs next, for how long, who stalls at waits, signals and tile accesses,
+  /// and when copies to block memory arrive. The same seed draws the same turns. Without one, in
+  /// order of arrival.
   std::optional<std::uint64_t> seed = {};
-};
-
-/// A number of the scheduler that fibers touch too. Taking turns orders them, which
-/// ThreadSanitizer must not be told: it would take the blocks' own accesses for ordered as well.
-class TurnNumber {
- public:
-  explicit TurnNumber(std::uint64_t value = 0) : value_(value) {}
-  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-  void set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_;
 };
 
 /// A kernel whose blocks are being run.

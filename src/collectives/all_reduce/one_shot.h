@@ -33,7 +33,7 @@ struct OneShotAllReduce {
       copies.finish(source_of, [&](int) { return staged; });
       const std::uint32_t arrival = call.arrive();
       // Of an input that allows no vectors, the copy does.
-      const int own = target::allows_vectors(from) ? peers.rank() : -1;
+      const int own = target::allows_vectors(block.seat(), from) ? peers.rank() : -1;
       auto reduction = slice_reduction<Vectors, T>(
           block, op, part.count, peers.size(),
           [&](int place) { return place == own ? from : peers.at(staged, place); }, 1,

@@ -1,0 +1,47 @@
+// Memory that the threads of a block share.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "iridium/device/block.h"
+
+namespace iridium {
+
+/// `N` objects of type T that all threads of a block share: on a GPU in its fast memory, on a CPU
+/// shared by the block's fibers. No other block sees them. When the block begins they hold nothing
+/// in particular; on a CPU, all bits are set (NaN, or -1), so that reading what nobody wrote shows.
+///
+///     BlockMemory<float, 512, struct Partials> partials(block);
+///     partials[block.thread()] = mine;
+///     block.sync();   // what other threads wrote is there
+///
+/// `Tag`, a type that need not be defined, is its name: objects with the same T, N and Tag are the
+/// same memory, wherever in the kernel they are made, and also in every call of a function that
+/// makes one; `sync` before another use. All others are apart.
+///
+/// A kernel's objects, with those of the functions it calls, are at most `max_block_memory_bytes`
+/// together, which nvcc checks for GPUs and the CPU when it runs. The library's own functions that
+/// are block-collective take a few bytes, its reductions what their documentation says.
+template <class T, int N, class Tag>
+class BlockMemory {
+ public:
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                "objects in block memory are neither constructed nor destroyed");
+  static_assert(alignof(T) <= 16, "block memory is aligned to 16 bytes");
+  static_assert(N > 0 && sizeof(T) * static_cast<std::size_t>(N) <= max_block_memory_bytes,
+                "more than a block can have: see max_block_memory_bytes");
+  static constexpr int size = N;
+
+  template <int Threads>
+  IR_DEVICE explicit BlockMemory(BlockOf<Threads> block)
+      : data_(target::block_memory<Tag, T, N>(block.seat())) {}
+
+  IR_DEVICE T* data() const { return data_; }
+  IR_DEVICE T& operator[](int index) const { return data_[index]; }
+
+ private:
+  T* data_;
+};
+
+}  // namespace iridium
