@@ -49,9 +49,9 @@ class VectorQueue {
  private:
   static constexpr int vector_bytes = 16;
 
-  BlockOf<Threads> block_;
   target::BlockAddress memory_ = {};
   unsigned next_ = 0;  ///< where the oldest vector is, and the next will be
+  BlockOf<Threads> block_;
 };
 
 }  // namespace iridium

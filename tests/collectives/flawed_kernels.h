@@ -7,6 +7,7 @@
 
 #include "collectives/shards.h"
 #include "device/flawed.h"
+#include "iridium/device/block_memory.h"
 #include "iridium/device/packet.h"
 
 namespace iridium::test {
@@ -174,6 +175,97 @@ struct DirectControl {
     });
     call.leave();
   }
+};
+
+/// How vectors in flight go wrong.
+enum class QueueFlaw {
+  none,
+  no_wait,         ///< a vector is read without waiting for it
+  short_wait,      ///< the wait is for all but one vector too many
+  place_too_early  ///< a place is asked for again before its vector has been read
+};
+
+/// Everybody sums everybody's elements where they lie, in vectors that come through block memory,
+/// as `VectorQueue` and `SliceReduction` fetch them. For blocks of several threads, and whole
+/// vectors.
+template <QueueFlaw flaw>
+struct QueueControl {
+  static constexpr int depth = 4;
+  static constexpr int threads = 64;
+  using Block = BlockOf<threads>;
+
+  Lane lane;
+  ControlArrays arrays;
+  Rounds rounds;  ///< one
+
+  IR_DEVICE void operator()(Block block) const {
+    LaneCall call(lane, block);
+    if (!call.enter()) return;
+    const int size = lane.peers().size();
+    const BlockMemory<const std::uint32_t*, max_team_size, struct Sources> sources(block);
+    block.template share<max_team_size>(
+        size, [&](int place) { sources[place] = lane.peers().at(arrays.in, place); });
+    block.sync();
+
+    const Slice part = rounds.slice(block, 0);
+    const std::size_t end = part.first + part.count;
+    const std::size_t first = part.first + static_cast<std::size_t>(block.thread()) * 4;
+    const auto step = static_cast<std::size_t>(block.thread_count()) * 4;
+    Queue queue(block);
+    int source = 0;
+    std::size_t ahead = first;
+    const auto push = [&] {
+      queue.push(sources[source] + ahead, ahead < end);
+      if (++source < size) return;
+      source = 0;
+      ahead += step;
+    };
+    for (int i = 0; i < depth; ++i) push();
+    for (std::size_t at = first; at < end; at += step) {
+      std::uint32_t sums[4] = {};
+      for (int place = 0; place < size; ++place) {
+        const auto oldest = queue.oldest();
+        if (flaw == QueueFlaw::place_too_early) push();
+        std::uint32_t part_of[4];
+        queue.read(part_of, oldest);
+        if (flaw != QueueFlaw::place_too_early) push();
+        for (int i = 0; i < 4; ++i) sums[i] += part_of[i];
+      }
+      for (std::size_t i = 0; i < 4; ++i) arrays.out[at + i] = sums[i];
+    }
+    call.leave();
+  }
+
+ private:
+  class Queue {
+   public:
+    IR_DEVICE explicit Queue(Block block)
+        : block_(block),
+          vectors_(BlockMemory<Vector, depth * threads, struct Vectors>(block).data()) {}
+
+    IR_DEVICE void push(const std::uint32_t* from, bool wanted) {
+      if (wanted) target::fetch_vector(block_.seat(), oldest(), from);
+      target::end_fetch(block_.seat());
+      next_ = (next_ + 1) % depth;
+    }
+    IR_DEVICE target::BlockAddress oldest() const {
+      return target::block_address(vectors_ + next_ * block_.thread_count() + block_.thread());
+    }
+    IR_DEVICE void read(std::uint32_t* to, target::BlockAddress from) const {
+      constexpr int late = flaw == QueueFlaw::short_wait ? 1 : 0;
+      if (flaw != QueueFlaw::no_wait) target::await_fetches<depth - 1 + late>(block_.seat());
+      target::read_vector(to, from);
+    }
+
+   private:
+    struct alignas(16) Vector {
+      std::uint32_t words[4];
+    };
+
+    Block block_;
+    Vector* vectors_;
+    int next_ = 0;
+  };
 };
 
 /// How packets are taken for those of this call.

@@ -31,10 +31,13 @@ Rounds rounds_of(std::uint32_t size, int blocks) {
 /// overwrites it right behind it.
 class Control {
  public:
-  Control(std::uint64_t seed, std::uint32_t first_step)
+  Control(std::uint64_t seed, std::uint32_t first_step, bool split = false)
       : seed_(seed),
-        simulation_(
-            {.ranks = ranks, .seed = seed, .timeout_turns = 50'000, .first_step = first_step}) {}
+        simulation_({.ranks = ranks,
+                     .seed = seed,
+                     .split = split,
+                     .timeout_turns = 50'000,
+                     .first_step = first_step}) {}
 
   /// Rounds have `size` elements.
   template <class Kernel>
@@ -74,10 +77,10 @@ class Control {
 /// How many schedules a kernel does not survive.
 template <class Kernel>
 std::uint64_t count_failures(std::uint32_t size, Result result = Result::sum,
-                             std::uint32_t first_step = 100) {
+                             std::uint32_t first_step = 100, bool split = false) {
   std::uint64_t failures = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    Control control(seed, first_step);
+    Control control(seed, first_step, split);
     for (int call = 0; call < calls; ++call)
       control.launch<Kernel>(
           call, 1 + static_cast<int>(seed + static_cast<std::uint64_t>(call)) % 4, size);
@@ -129,6 +132,22 @@ TEST_F(CollectivesControl, ABarrierLeftOutBetweenPushesIsFound) {
 TEST_F(CollectivesControl, PushesToWhereResultsLieAreFound) {
   for (const std::uint32_t size : {count, chunk})
     EXPECT_GT(count_failures<PushControl<PushFlaw::sums_where_sent>>(size), 10u) << size;
+}
+
+/// In split mode, where blocks run the loops that GPUs run.
+template <QueueFlaw flaw>
+std::uint64_t count_queue_failures() {
+  return count_failures<QueueControl<flaw>>(count, Result::sum, 100, true);
+}
+
+TEST_F(CollectivesControl, AMissingWaitForVectorsInFlightIsFound) {
+  EXPECT_EQ(count_queue_failures<QueueFlaw::none>(), 0u);
+  EXPECT_GT(count_queue_failures<QueueFlaw::no_wait>(), 90u);
+  EXPECT_GT(count_queue_failures<QueueFlaw::short_wait>(), 90u);
+}
+
+TEST_F(CollectivesControl, APlaceOfAVectorUsedTooEarlyIsFound) {
+  EXPECT_GT(count_queue_failures<QueueFlaw::place_too_early>(), 90u);
 }
 
 TEST_F(CollectivesControl, PartsThatMoveBetweenRoundsAreFound) {
