@@ -14,6 +14,7 @@
 #include "iridium/device/lane_call.h"
 #include "iridium/device/matrix.h"
 #include "iridium/device/packet.h"
+#include "iridium/device/reduce.h"
 #include "iridium/device/remote_memory.h"
 #include "iridium/device/signal.h"
 #include "iridium/device/tile.h"
