@@ -236,7 +236,7 @@ TEST(VectorFetches, ArriveAtTheWait) {
         << split;
 }
 
-TEST(VectorFetches, ArriveAtAnyMomentBeforeTheWaitUnderADrawnSchedule) {
+TEST(VectorFetches, ArriveAtAnyMomentBeforeTheWaitUnderARandomSchedule) {
   Seen at_once = {};  // in how many runs each had arrived, by moment
   int turned = 0;     // in how many the second one came first
   constexpr std::uint64_t seeds = 400;
@@ -263,6 +263,9 @@ struct LeaveFetch {
   IR_DEVICE void operator()(BlockOf<32> block) const {
     const BlockMemory<std::uint32_t, 4, struct Fetched> fetched(block);
     if (block.thread() > 0) return;
+    target::point(block.seat());
+    target::end_fetch(block.seat());
+    target::await_fetches<0>(block.seat());
     *seen = fetched[0];
     alignas(16) const std::array<std::uint32_t, 4> source = {5, 5, 5, 5};
     target::fetch_vector(block.seat(), target::block_address(fetched.data()), source.data());

@@ -24,9 +24,11 @@
 #include "device/lane_kernels.h"
 #include "device/pass_tiles.h"
 #include "iridium/device/atomic.h"
+#include "iridium/device/block_memory.h"
 #include "iridium/device/kernel.h"
 #include "iridium/device/matrix.h"
 #include "iridium/device/packet.h"
+#include "iridium/device/reduce.h"
 #include "iridium/device/remote_memory.h"
 #include "iridium/device/signal.h"
 #include "iridium/device/tile.h"
@@ -201,6 +203,27 @@ struct Matrices {
   }
 };
 
+/// Block memory, copies to it, and reductions.
+template <Number T>
+struct SharedWork {
+  const T* from;
+  T* to;
+
+  IR_DEVICE void operator()(ABlock block) const {
+    constexpr int chunk = vector_elements<T>;
+    const BlockMemory<T, elements<T>, struct Fetched> fetched(block);
+    target::fetch_vector(block.seat(),
+                         target::block_address(fetched.data() + block.thread() * chunk),
+                         from + block.thread() * chunk);
+    target::end_fetch(block.seat());
+    target::await_fetches<0>(block.seat());
+    block.sync();
+    const T mine = fetched[elements<T> - 1 - block.thread()];
+    to[block.thread()] = add(sum(block, mine), add(min(block, mine), max(block, mine)));
+    if (any_of(block, mine == T()) && !all_of(block, mine == T())) to[0] = mine;
+  }
+};
+
 /// Signals and waits in all their forms.
 struct Signals {
   Lane lane;
@@ -275,6 +298,7 @@ void name_kernels(const void** next) {
   // One type of each size: these move elements, and the kernels above compute with them.
   compile_for<RemoteMemory, std::uint8_t, bf16, float, double>(next);
   compile_for<Matrices, std::uint8_t, bf16, float, double>(next);
+  compile_for<SharedWork, std::uint8_t, fp16, float, double>(next);
   compile_for<IntegerAtomics, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>(next);
   compile_for<AtomicSums, float, double, fp16, bf16>(next);
   compile_for<AtomicAccesses, std::int32_t, std::uint64_t, float, double, void*>(next);

@@ -20,8 +20,9 @@ template <class T, int Threads, class Op>
 [[nodiscard]] IR_DEVICE T reduce(BlockOf<Threads> block, T value, Op op) {
   const int threads = block.thread_count();
   if (threads == 1) return value;
-  // Few enough for every thread to combine the rest by itself.
-  constexpr int most_partials = 32;
+  // Few enough for every thread to combine the rest by itself. On a CPU, so few that the four
+  // threads of a split block take both steps.
+  constexpr int most_partials = target::has_whole_blocks ? 2 : 32;
   const int partials = threads < most_partials ? threads : most_partials;
   const BlockMemory<T, Threads, detail::ReductionMemory> values(block);
   // No thread reads the values of the reduction before any more.

@@ -162,7 +162,7 @@ class BlockScheduler::Occupant final : public Seat {
   TurnNumber stalled_turns;
 
  private:
-  /// Under a drawn schedule, any of them and in any order.
+  /// Under a random schedule: any of them, in any order.
   void let_fetches_arrive() {
     if (!watched) return;
     while (fetches_.count() > 0 && scheduler_.draw(4) == 0)
