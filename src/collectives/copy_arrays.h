@@ -37,8 +37,9 @@ class ArrayCopies {
     const int groups = block.thread_count() / group;
     const int each = arrays < groups ? groups / (arrays > 0 ? arrays : 1) : 1;
     const int mine = block.thread() / group / each;
+    const int threads = each * group;
     groups_ = groups / each;
-    threads_ = static_cast<std::size_t>(each * group);
+    threads_ = static_cast<std::size_t>(threads);
     thread_ = static_cast<std::size_t>(block.thread() - mine * each * group);
     mine_ = mine;
   }

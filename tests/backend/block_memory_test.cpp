@@ -249,7 +249,7 @@ TEST(VectorFetches, ArriveAtAnyMomentBeforeTheWaitUnderARandomSchedule) {
     EXPECT_EQ(seen[8], seen[6]) << "seed " << seed << ": not from after the wait";
     EXPECT_EQ(seen[9], seen[7]) << "seed " << seed << ": not from after the wait";
   }
-  for (const std::size_t i : {0, 1, 2, 3, 5}) {
+  for (const std::size_t i : {0u, 1u, 2u, 3u, 5u}) {
     EXPECT_GT(at_once[i], seeds / 20) << "moment " << i / 2 << ", fetch " << i % 2;
     EXPECT_LT(at_once[i], seeds * 19 / 20) << "moment " << i / 2 << ", fetch " << i % 2;
   }

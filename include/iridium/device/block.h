@@ -1,15 +1,11 @@
 // A block of threads: what a kernel is written for.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "iridium/device/target.h"
 
 namespace iridium {
-
-/// The most bytes of block memory that a kernel can have; see `BlockMemory`.
-inline constexpr std::size_t max_block_memory_bytes = 48 * 1024;
 
 /// One block of a grid, with `Threads` threads on a GPU. On a CPU it is one fiber, or in split mode
 /// four. What is block-collective is called by all threads of the block with the same arguments.

@@ -8,6 +8,9 @@
 
 namespace iridium {
 
+/// The most bytes of block memory that a kernel can have, all its objects together.
+inline constexpr std::size_t max_block_memory_bytes = 48 * 1024;
+
 /// `N` objects of type T that all threads of a block share: on a GPU in its fast memory, on a CPU
 /// shared by the block's fibers. No other block sees them. When the block begins they hold nothing
 /// in particular; on a CPU, all bits are set (NaN, or -1), so that reading what nobody wrote shows.
@@ -16,13 +19,13 @@ namespace iridium {
 ///     partials[block.thread()] = mine;
 ///     block.sync();   // what other threads wrote is there
 ///
-/// `Tag`, a type that need not be defined, is its name: objects with the same T, N and Tag are the
-/// same memory, wherever in the kernel they are made, and also in every call of a function that
-/// makes one; `sync` before another use. All others are apart.
+/// `Tag` names it, a type that need not be defined; declared in place, it belongs to the scope that
+/// does so. Objects with the same T, N and Tag are the same memory, also in different calls of a
+/// function: `sync` before another use. All others are apart.
 ///
-/// A kernel's objects, with those of the functions it calls, are at most `max_block_memory_bytes`
-/// together, which nvcc checks for GPUs and the CPU when it runs. The library's own functions that
-/// are block-collective take a few bytes, its reductions what their documentation says.
+/// A kernel's objects are at most `max_block_memory_bytes` together with what the functions it
+/// calls have: `reduce` one T per thread, barriers and waits a few bytes. nvcc refuses more; on a
+/// CPU, the stream's work fails with `invalid_argument`.
 template <class T, int N, class Tag>
 class BlockMemory {
  public:

@@ -203,8 +203,9 @@ inline char block_memory_key = 0;
 /// Memory of the block: `Count` objects, the same ones at every call with the same types.
 template <class Tag, class T, int Count>
 IR_DEVICE T* block_memory(Seat* seat) {
-  return reinterpret_cast<T*>(
-      seat->block_memory(&block_memory_key<Tag, T, Count>, Count * sizeof(T)));
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): T can be a pointer.
+  constexpr std::size_t bytes = Count * sizeof(T);
+  return reinterpret_cast<T*>(seat->block_memory(&block_memory_key<Tag, T, Count>, bytes));
 }
 /// A place in the block's memory.
 using BlockAddress = std::byte*;
@@ -225,7 +226,7 @@ IR_DEVICE void read_vector(T* to, BlockAddress from) {
 template <class T>
 IR_DEVICE T* read_pointer(BlockAddress from) {
   T* pointer = nullptr;
-  std::memcpy(&pointer, from, sizeof pointer);
+  std::memcpy(static_cast<void*>(&pointer), from, sizeof pointer);
   return pointer;
 }
 /// What this thread has fetched since the last call belongs together.
