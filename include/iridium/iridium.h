@@ -21,6 +21,7 @@
 #include "iridium/device_barrier.h"
 #include "iridium/errors.h"
 #include "iridium/info.h"
+#include "iridium/matmul.h"
 #include "iridium/numbers.h"
 #include "iridium/operations.h"
 #include "iridium/probe.h"

@@ -15,7 +15,10 @@
 #include "base/file_descriptor.h"
 #include "base/process_mark.h"
 #include "iridium/device/kernel.h"
+#include "iridium/device/tensor_map.h"
+#include "iridium/errors.h"
 #include "iridium/info.h"
+#include "iridium/numbers.h"
 #include "iridium/stream.h"
 #include "iridium/types.h"
 
@@ -60,6 +63,23 @@ class Marker {
   virtual bool reached() const = 0;
 };
 
+/// Where a stream's kernels run.
+struct Processors {
+  int count = 1;
+  int capability = 0;  ///< of an NVIDIA GPU, as 90 for 9.0; else 0
+};
+
+/// A matrix for tensor copies, and the box that one of them moves. Copies put every row of a box,
+/// which is 128 bytes wide, into a block's memory with the 128-byte swizzle.
+struct TensorBox {
+  DataType type;     ///< fp16 or bf16
+  const void* data;  ///< a multiple of 16
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t pitch;  ///< elements; 16 bytes divide a row's
+  int box_rows;       ///< at most 256
+};
+
 namespace detail {
 
 class GraphImpl {
@@ -99,6 +119,13 @@ class StreamImpl {
 
   /// Where its work runs, as messages call it: "GPU 1", "the CPUs".
   virtual std::string place() const = 0;
+  virtual Processors processors() const { return {}; }
+  /// For kernels on this stream. Throws `unsupported` where there are no tensor copies, and
+  /// `invalid_argument` for a matrix that they cannot have.
+  virtual TensorMap make_tensor_map(const TensorBox&) const {
+    throw Error(Errc::unsupported,
+                "tensor copies need a GPU that has them; this stream runs on " + place());
+  }
 
   /// The registry that has looked at this stream last, so that it need not look again.
   std::atomic<std::uint64_t> last_registry = 0;
@@ -111,7 +138,8 @@ class StreamImpl {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
   virtual void call(std::function<void()> function) = 0;
-  /// Runs `blocks` blocks of the kernel whose value is at `kernel`, which is copied.
+  /// Runs `blocks` blocks of the kernel whose value is at `kernel`, which is copied. Throws
+  /// `unsupported` for a kernel that has no code for this backend.
   virtual void launch_kernel(const KernelEntry& entry, const void* kernel, int blocks) = 0;
   virtual std::shared_ptr<const EventImpl> record() = 0;
   virtual void wait(std::shared_ptr<const EventImpl> event) = 0;
@@ -201,6 +229,8 @@ class Backend {
   /// Throws `invalid_argument`, with the numbers, when that many blocks cannot wait for each other
   /// in each of so many grids of every rank on the device.
   virtual void check_resident(const detail::KernelEntry& entry, int blocks, int grids) const = 0;
+  /// Why this rank's device cannot run the kernel, with the numbers; empty when it can.
+  virtual std::string object_to_kernel(const detail::KernelEntry& entry) const = 0;
   /// Loads the kernel onto the device, so that its first launch need not.
   virtual void prepare(const detail::KernelEntry& entry) = 0;
 

@@ -19,7 +19,9 @@ class ContextState {
     if (lane.name.empty()) lane.name = "world";
     core->fail_together([&] {
       core->announce("world");
-      for (const detail::KernelEntry* kernel : library_kernels()) core->backend().prepare(*kernel);
+      // Some of the library's kernels are for certain GPUs only.
+      for (const detail::KernelEntry* kernel : library_kernels())
+        if (core->backend().object_to_kernel(*kernel).empty()) core->backend().prepare(*kernel);
       world = std::make_shared<TeamState>(core, core->ranks(), lane);
     });
   }
@@ -132,7 +134,10 @@ void Context::launch_kernel(StreamRef& stream, Grid grid, const detail::KernelEn
 }
 
 void Context::prepare_kernel(const detail::KernelEntry& entry) const {
-  state_->own_core().backend().prepare(entry);
+  Backend& backend = state_->own_core().backend();
+  if (const std::string objection = backend.object_to_kernel(entry); !objection.empty())
+    throw Error(Errc::unsupported, objection);
+  backend.prepare(entry);
 }
 
 StreamRef Context::borrow_stream(void* native_handle) {

@@ -235,6 +235,12 @@ void ContextCore::launch(detail::StreamImpl& stream, Grid grid, const detail::Ke
     throw Error(
         Errc::invalid_argument,
         fmt::format("launch of {} with {} blocks: expected at least 1", entry.name, grid.blocks));
+  if (const std::string objection = backend_->object_to_kernel(entry); !objection.empty())
+    throw Error(Errc::unsupported, objection);
+  if (grid.blocks % entry.cluster != 0)
+    throw Error(Errc::invalid_argument,
+                fmt::format("launch of {} with {} blocks: expected a multiple of {}, its cluster",
+                            entry.name, grid.blocks, entry.cluster));
   if (grid.resident) backend_->check_resident(entry, grid.blocks, lanes_that_run(grid.exclusive));
   stream.launch_kernel(entry, kernel, grid.blocks);
 }

@@ -28,12 +28,43 @@ struct KernelEntry {
   std::string_view name;
   std::size_t bytes;
   int threads;
+  int block_bytes;  ///< see `block_bytes_of`
+  int cluster;      ///< see `cluster_of`
+  /// Null for kernels that only a GPU can run.
   void (*run_on_host)(const void* kernel, Seat& seat);
   // Made by nvcc, which alone can; else null. Each returns a `cudaError_t`.
   int (*launch_on_cuda)(const void* kernel, int blocks, void* stream);
   int (*load_on_cuda)();
-  int (*fit_on_cuda)(int& blocks_per_processor);
+  /// How many of its blocks a GPU with so many processors holds at the same time.
+  int (*fit_on_cuda)(int processors, int& blocks);
 };
+
+/// A kernel's value may be aligned to as much as a tensor map is.
+inline constexpr std::size_t most_kernel_alignment = 128;
+
+/// `Kernel::block_bytes`: how many bytes of memory a block gets when it is launched, beyond what
+/// its code declares: 0 unless the kernel says so. Only GPUs have such memory.
+template <class Kernel>
+constexpr int block_bytes_of() {
+  if constexpr (requires { Kernel::block_bytes; })
+    return Kernel::block_bytes;
+  else
+    return 0;
+}
+
+/// `Kernel::cluster`: how many neighbouring blocks form a cluster, whose blocks run at the same
+/// time and reach each other's memory: 1 unless the kernel says so. Only GPUs from Hopper on have
+/// clusters.
+template <class Kernel>
+constexpr int cluster_of() {
+  if constexpr (requires { Kernel::cluster; })
+    return Kernel::cluster;
+  else
+    return 1;
+}
+
+template <class Kernel>
+inline constexpr bool runs_on_host = block_bytes_of<Kernel>() == 0 && cluster_of<Kernel>() == 1;
 
 template <class Kernel, int Threads>
 constexpr int threads_of(void (Kernel::*)(BlockOf<Threads>) const) {
@@ -94,17 +125,19 @@ __global__ void __launch_bounds__(Threads, least_blocks<Kernel>())
 template <class Kernel>
 struct CudaEntry {
   static constexpr int threads = threads_of(&Kernel::operator());
+  static constexpr int block_bytes = block_bytes_of<Kernel>();
+  static constexpr int cluster = cluster_of<Kernel>();
 
   static int launch(const void* kernel, int blocks, void* stream) {
-    cudaLaunchAttribute starts_early = {};
-    starts_early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    starts_early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(threads);
+    if (const cudaError_t error = allow_block_memory(); error != cudaSuccess) return error;
+    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchConfig_t config = configuration(blocks, attributes);
     config.stream = static_cast<cudaStream_t>(stream);
-    config.attrs = &starts_early;
-    config.numAttrs = waits_for_previous() ? 1 : 0;
+    if (waits_for_previous()) {
+      cudaLaunchAttribute& starts_early = attributes[config.numAttrs++];
+      starts_early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      starts_early.val.programmaticStreamSerializationAllowed = 1;
+    }
     void* arguments[] = {const_cast<void*>(kernel)};
     return cudaLaunchKernelExC(
         &config, reinterpret_cast<const void*>(&run_on_cuda<Kernel, threads>), arguments);
@@ -114,10 +147,21 @@ struct CudaEntry {
     cudaFuncAttributes attributes = {};
     return cudaFuncGetAttributes(&attributes, run_on_cuda<Kernel, threads>);
   }
-  static int fit(int& blocks_per_processor) {
+  static int fit(int processors, int& blocks) {
     if (const cudaError_t error = share_memory(); error != cudaSuccess) return error;
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_processor,
-                                                         run_on_cuda<Kernel, threads>, threads, 0);
+    int per_processor = 0;
+    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &per_processor, run_on_cuda<Kernel, threads>, threads, block_bytes);
+    blocks = per_processor * processors;
+    if (error != cudaSuccess || cluster == 1) return error;
+    // A cluster runs within one of the GPU's groups of processors: not all of them can be used.
+    cudaLaunchAttribute attributes[2] = {};
+    const cudaLaunchConfig_t config = configuration(cluster, attributes);
+    int clusters = 0;
+    const cudaError_t cluster_error =
+        cudaOccupancyMaxActiveClusters(&clusters, run_on_cuda<Kernel, threads>, &config);
+    if (clusters * cluster < blocks) blocks = clusters * cluster;
+    return cluster_error;
   }
 
  private:
@@ -135,9 +179,31 @@ struct CudaEntry {
   /// all that blocks can have, kernels that need less can start beside one that waits; the other
   /// way round they could not.
   static cudaError_t share_memory() {
+    if (const cudaError_t error = allow_block_memory(); error != cudaSuccess) return error;
     return cudaFuncSetAttribute(run_on_cuda<Kernel, threads>,
                                 cudaFuncAttributePreferredSharedMemoryCarveout,
                                 cudaSharedmemCarveoutMaxShared);
+  }
+  /// Holds for the current GPU, of which a process may use several: asked for at every launch.
+  static cudaError_t allow_block_memory() {
+    if constexpr (block_bytes == 0)
+      return cudaSuccess;
+    else
+      return cudaFuncSetAttribute(run_on_cuda<Kernel, threads>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, block_bytes);
+  }
+  static cudaLaunchConfig_t configuration(int blocks, cudaLaunchAttribute* attributes) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = block_bytes;
+    config.attrs = attributes;
+    if constexpr (cluster > 1) {
+      cudaLaunchAttribute& dimension = attributes[config.numAttrs++];
+      dimension.id = cudaLaunchAttributeClusterDimension;
+      dimension.val.clusterDim = {cluster, 1, 1};
+    }
+    return config;
   }
 };
 #else
@@ -147,11 +213,20 @@ using ThisCompiler = HostCompiler;
 template <class Kernel, class Compiler>
 const KernelEntry& kernel_entry() {
   static_assert(std::is_trivially_copyable_v<Kernel>, "kernels are copied to where they run");
-  static_assert(alignof(Kernel) <= 16, "a kernel's value is copied to memory aligned to 16");
+  static_assert(alignof(Kernel) <= most_kernel_alignment,
+                "a kernel's value is copied to memory aligned to 128");
   static_assert(sizeof(Kernel) <= 4000, "a kernel's value fits a GPU's launch arguments");
+  static_assert(block_bytes_of<Kernel>() >= 0 && cluster_of<Kernel>() >= 1,
+                "bytes cannot be negative, and a cluster has a block");
+  static constexpr auto on_host = [] {
+    if constexpr (runs_on_host<Kernel>)
+      return &run_on_host<Kernel>;
+    else
+      return nullptr;
+  }();
   static constexpr KernelEntry entry = {
       kernel_name<Kernel>(),      sizeof(Kernel),           threads_of(&Kernel::operator()),
-      &run_on_host<Kernel>,
+      block_bytes_of<Kernel>(),   cluster_of<Kernel>(),     on_host,
 #if defined(__CUDACC__)
       &CudaEntry<Kernel>::launch, &CudaEntry<Kernel>::load, &CudaEntry<Kernel>::fit,
 #else

@@ -180,16 +180,27 @@ class CudaBackend final : public Backend {
   }
 
   void check_resident(const detail::KernelEntry& entry, int blocks, int grids) const override {
-    const int per_processor = blocks_per_processor(entry);
-    const int limit = resident_blocks(shared_gpu_, per_processor, grids);
+    const int held = blocks_at_once(entry);
+    const int limit = shared_blocks(shared_gpu_, held, grids);
     if (blocks > limit)
       throw Error(
           Errc::invalid_argument,
-          fmt::format(
-              "{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
-              "each of {} processors, shared by {} ranks with {} lanes each, which leaves {}",
-              blocks, entry.name, entry.threads, place_.device, per_processor,
-              shared_gpu_.processors, shared_gpu_.ranks, grids, limit));
+          fmt::format("{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
+                      "its {} processors, shared by {} ranks with {} lanes each, which leaves {}",
+                      blocks, entry.name, entry.threads, place_.device, held, shared_gpu_.processors,
+                      shared_gpu_.ranks, grids, limit));
+  }
+
+  std::string object_to_kernel(const detail::KernelEntry& entry) const override {
+    if (entry.block_bytes == 0 && entry.cluster == 1) return {};
+    const int most = attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    if (entry.block_bytes > most)
+      return fmt::format("a block of {} needs {} bytes of block memory, and GPU {} has {}",
+                         entry.name, entry.block_bytes, place_.device, most);
+    if (entry.cluster > 1 && attribute(choice_.gpu, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0)
+      return fmt::format("{} runs in clusters of {} blocks, and GPU {} has no clusters", entry.name,
+                         entry.cluster, place_.device);
+    return {};
   }
 
   void prepare(const detail::KernelEntry& entry) override {
@@ -241,14 +252,14 @@ class CudaBackend final : public Backend {
   }
 
   /// Asked of the driver once per kernel: this is on every launch's path.
-  int blocks_per_processor(const detail::KernelEntry& entry) const {
+  int blocks_at_once(const detail::KernelEntry& entry) const {
     const std::lock_guard lock(fitting_mutex_);
     const auto known = fitting_.find(&entry);
     if (known != fitting_.end()) return known->second;
     require_cuda_code(entry);
     const CudaScope scope(place_.device);
     int blocks = 0;
-    check_cuda(static_cast<cudaError_t>(entry.fit_on_cuda(blocks)),
+    check_cuda(static_cast<cudaError_t>(entry.fit_on_cuda(room_.processors, blocks)),
                fmt::format("cannot size {}", entry.name));
     return fitting_[&entry] = blocks;
   }
@@ -265,7 +276,7 @@ class CudaBackend final : public Backend {
   Link best_link_ = Link::shared;
   std::vector<Link> links_;  ///< by rank
   mutable std::mutex fitting_mutex_;
-  mutable std::map<const detail::KernelEntry*, int> fitting_;  ///< blocks per processor
+  mutable std::map<const detail::KernelEntry*, int> fitting_;  ///< blocks at once
   std::mutex own_stream_mutex_;
   std::shared_ptr<detail::StreamImpl> own_stream_;
 };

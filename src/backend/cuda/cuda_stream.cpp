@@ -17,6 +17,7 @@
 #include "backend/cuda/cuda_graph.h"
 #include "backend/cuda/cuda_scope.h"
 #include "backend/cuda/driver.h"
+#include "backend/cuda/tensor_map.h"
 #include "base/log.h"
 #include "iridium/errors.h"
 
@@ -100,6 +101,22 @@ class CudaStream final : public detail::StreamImpl {
   CudaStream& operator=(const CudaStream&) = delete;
 
   std::string place() const override { return cuda_stream_place(device_); }
+
+  Processors processors() const override {
+    const auto ask = [this](CUdevice_attribute which) {
+      CUdevice handle = 0;
+      check_cuda(driver().device_get(&handle, device_), fmt::format("cannot look at {}", place()));
+      int value = 0;
+      check_cuda(driver().device_attribute(&value, which, handle),
+                 fmt::format("cannot look at {}", place()));
+      return value;
+    };
+    return {.count = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            .capability = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+                          ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
+  }
+
+  TensorMap make_tensor_map(const TensorBox& box) const override { return encode_tensor_map(box); }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
     const Call call(*this);

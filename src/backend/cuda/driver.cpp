@@ -71,6 +71,7 @@ Driver look_up_all() {
   look_up("cuMemMap", calls.mem_map);
   look_up("cuMemUnmap", calls.mem_unmap);
   look_up("cuMemSetAccess", calls.mem_set_access);
+  look_up("cuTensorMapEncodeTiled", calls.encode_tensor_map);
   return calls;
 }
 

@@ -47,6 +47,7 @@ struct Driver {
   decltype(&cuMemMap) mem_map;
   decltype(&cuMemUnmap) mem_unmap;
   decltype(&cuMemSetAccess) mem_set_access;
+  decltype(&cuTensorMapEncodeTiled) encode_tensor_map;
 };
 
 /// Whether there is a driver at all, however old or broken.

@@ -20,10 +20,16 @@ inline int library_blocks_per_processor(int threads) {
   return threads / Block::gpu_threads / 2;
 }
 
+/// One grid's part of the `held` blocks that the GPU holds, when every rank has as many grids at
+/// the same time as there are `lanes`.
+inline int shared_blocks(const SharedGpu& gpu, int held, int lanes) {
+  return held / gpu.ranks / lanes;
+}
+
 /// How many blocks one rank's grid may have so that as many grids of every rank as there are
 /// `lanes` run at the same time.
 inline int resident_blocks(const SharedGpu& gpu, int per_processor, int lanes) {
-  return gpu.processors * per_processor / gpu.ranks / lanes;
+  return shared_blocks(gpu, gpu.processors * per_processor, lanes);
 }
 
 /// The processors that waiting blocks leave free. A cluster of 8 blocks with a processor to each

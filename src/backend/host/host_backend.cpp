@@ -108,6 +108,9 @@ class HostBackend final : public Backend {
   // Every fiber gets its turn, however many there are.
   int max_blocks(const WaitingGrids&) const override { return 1024; }
   void check_resident(const detail::KernelEntry&, int, int) const override {}
+  std::string object_to_kernel(const detail::KernelEntry& entry) const override {
+    return object_to_host_kernel(entry);
+  }
   void prepare(const detail::KernelEntry&) override {}
 
   std::shared_ptr<detail::StreamImpl> make_stream() override {

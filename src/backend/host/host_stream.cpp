@@ -23,6 +23,11 @@
 namespace iridium {
 namespace {
 
+/// Memory for kernels' values, aligned as they may be.
+struct alignas(detail::most_kernel_alignment) KernelPiece {
+  std::byte bytes[detail::most_kernel_alignment];
+};
+
 class HostStream;
 
 struct HostEvent final : detail::EventImpl {
@@ -75,9 +80,13 @@ class HostStream final : public detail::StreamImpl,
   }
 
   void launch_kernel(const detail::KernelEntry& entry, const void* kernel, int blocks) override {
-    const auto* bytes = static_cast<const std::byte*>(kernel);
-    submit([&entry, blocks, value = std::vector<std::byte>(bytes, bytes + entry.bytes)](
-               BlockScheduler& scheduler) { scheduler.run(entry, value.data(), blocks); });
+    if (const std::string objection = object_to_host_kernel(entry); !objection.empty())
+      throw Error(Errc::unsupported, objection);
+    std::vector<KernelPiece> value((entry.bytes + sizeof(KernelPiece) - 1) / sizeof(KernelPiece));
+    std::memcpy(value.data(), kernel, entry.bytes);
+    submit([&entry, blocks, value = std::move(value)](BlockScheduler& scheduler) {
+      scheduler.run(entry, value.data(), blocks);
+    });
   }
 
   void retain(std::shared_ptr<const detail::Resource> resource) override {
@@ -343,6 +352,14 @@ std::unique_ptr<Marker> HostStream::mark() {
 }
 
 }  // namespace
+
+std::string object_to_host_kernel(const detail::KernelEntry& entry) {
+  if (entry.run_on_host != nullptr) return {};
+  return fmt::format(
+      "{} runs on GPUs only: it has {} bytes of block memory and clusters of {} blocks, "
+      "which CPUs do not have",
+      entry.name, entry.block_bytes, entry.cluster);
+}
 
 std::shared_ptr<detail::StreamImpl> make_host_stream(const Schedule& schedule) {
   auto stream = own_by_process(std::make_unique<HostStream>(schedule));

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "matmul/problem.h"
+
+namespace iridium {
+
+void launch_simple_product(const Problem& problem);
+void launch_narrow_product(const Problem& problem);
+/// `algorithm` is one of Hopper's.
+void launch_hopper_product(const Problem& problem, MatmulAlgorithm algorithm);
+
+/// Whether the build has code for Hopper.
+extern const bool has_hopper_kernels;
+
+/// Every kernel, to be loaded in advance.
+KernelList matmul_kernels();
+
+KernelList simple_product_kernels();
+KernelList narrow_product_kernels();
+KernelList hopper_product_kernels();
+
+}  // namespace iridium
