@@ -70,6 +70,8 @@ void check_apart(const MatmulOperand& d, std::size_t d_bytes, const char* which,
 }
 
 void check(const MatmulBuffers& buffers, MatmulLayout layout) {
+  if (layout != MatmulLayout::kn && layout != MatmulLayout::nk)
+    throw refusal(fmt::format("there is no layout of B with number {}", static_cast<int>(layout)));
   check_shapes(buffers, layout);
   const std::size_t d_bytes = span_bytes("D", buffers.d, buffers.type);
   const std::size_t a_bytes = span_bytes("A", buffers.a, buffers.type);

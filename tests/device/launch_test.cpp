@@ -111,6 +111,57 @@ TEST(Launch, ABlockThatThrowsFailsTheStreamOnce) {
   expect_all_ok(run_ranks(RankKind::processes, "throwing_block", 1));
 }
 
+/// Also recorded, and with several values waiting: none may lie where it should by chance.
+IR_SCENARIO(wide_kernels) {
+  constexpr std::uint32_t launches = 16;
+  Context context(job);
+  Stream stream = context.make_stream();
+  Memory memory(context);
+  auto words = context.allocate<std::uint32_t>(launches * 2);
+  memory.write(words, std::vector<std::uint32_t>(launches * 2, 99));
+  const auto launch_all = [&] {
+    for (std::uint32_t i = 0; i < launches; ++i) {
+      WideKernel kernel = {{}, words.data() + 2 * i};
+      for (std::uint32_t& value : kernel.held) value = i;
+      launch_wide(context, stream, 1, kernel);
+    }
+  };
+  const auto require_seen = [&](const std::string& what) {
+    stream.synchronize();
+    const std::vector<std::uint32_t> seen = memory.read(words);
+    for (std::uint32_t i = 0; i < launches; ++i)
+      require(seen[2 * i] == 0 && seen[2 * i + 1] == 32 * i,
+              what + ": a value aligned to 128 arrives as it was, at such an address");
+    memory.write(words, std::vector<std::uint32_t>(launches * 2, 99));
+  };
+  launch_all();
+  require_seen("eager");
+  stream.begin_capture();
+  launch_all();
+  const Graph graph = stream.end_capture();
+  stream.launch(graph);
+  require_seen("replayed");
+}
+TEST(LaunchAlignment, IsWhatTheKernelsValueNeeds) {
+  expect_all_ok(run_ranks(RankKind::processes, "wide_kernels", 1));
+}
+
+IR_SCENARIO(gpu_kernels_on_a_cpu) {
+  Context context(job, {.backend = BackendKind::host});
+  Stream stream = context.make_stream();
+  const auto require_refused = [](const std::string& word, const std::function<void()>& body) {
+    const Error error = require_error(Errc::unsupported, {}, body);
+    require(std::string(error.what()).find(word) != std::string::npos, error.what());
+  };
+  require_refused("163840 bytes", [&] { launch_large_blocks(context, stream, {}, nullptr); });
+  require_refused("LargeBlocks", [&] { prepare_large_blocks(context); });
+  require_refused("clusters of 2", [&] { launch_pairs(context, stream, {.blocks = 2}, nullptr); });
+  stream.synchronize();
+}
+TEST(Launch, RefusesKernelsOfGpusOnCpus) {
+  expect_all_ok(run_ranks(RankKind::processes, "gpu_kernels_on_a_cpu", 1));
+}
+
 /// Cases that need a GPU.
 class GpuLaunch : public testing::Test {
  protected:
@@ -154,6 +205,73 @@ IR_SCENARIO(too_many_resident_blocks) {
 TEST_F(GpuLaunch, RefusesGridsThatCannotBeResidentWithTheNumbers) {
   for (const int ranks : {1, 4})
     expect_all_ok(run_ranks(RankKind::processes, "too_many_resident_blocks", ranks));
+}
+
+IR_SCENARIO(large_blocks) {
+  constexpr std::uint32_t blocks = 200;
+  Context context(job, {.backend = BackendKind::cuda});
+  Stream stream = context.make_stream();
+  Memory memory(context);
+  auto sums = context.allocate<std::uint32_t>(blocks * 64);
+  const auto require_sums = [&](const std::string& what) {
+    stream.synchronize();
+    const std::vector<std::uint32_t> seen = memory.read(sums);
+    constexpr std::uint32_t count = large_block_bytes / 4;
+    for (std::uint32_t i = 0; i < seen.size(); ++i)
+      require(seen[i] == count * (count - 1) / 2 + count * (i / 64), what);
+    memory.write(sums, std::vector<std::uint32_t>(blocks * 64, 0));
+  };
+  // Not prepared: the launch itself has to ask for the memory.
+  launch_large_blocks(context, stream, {.blocks = blocks}, sums.data());
+  require_sums("eager");
+  prepare_large_blocks(context);
+  stream.begin_capture();
+  launch_large_blocks(context, stream, {.blocks = blocks}, sums.data());
+  const Graph graph = stream.end_capture();
+  stream.launch(graph);
+  require_sums("replayed");
+  // A processor holds one such block, whatever room its threads leave.
+  const Error error = require_error(Errc::invalid_argument, {}, [&] {
+    launch_large_blocks(context, stream, {.blocks = blocks, .resident = true}, sums.data());
+  });
+  require(std::string(error.what()).find("cannot all be resident") != std::string::npos,
+          error.what());
+  stream.synchronize();
+}
+TEST_F(GpuLaunch, GivesBlocksTheMemoryTheyAskFor) {
+  expect_all_ok(run_ranks(RankKind::processes, "large_blocks", 1));
+}
+
+IR_SCENARIO(clusters) {
+  constexpr std::uint32_t blocks = 300;
+  Context context(job, {.backend = BackendKind::cuda});
+  Stream stream = context.make_stream();
+  Memory memory(context);
+  auto seen = context.allocate<std::uint32_t>(blocks);
+  try {
+    launch_pairs(context, stream, {.blocks = blocks}, seen.data());
+  } catch (const Error& error) {
+    require(error.code() == Errc::unsupported &&
+                std::string(error.what()).find("has no clusters") != std::string::npos,
+            error.what());
+    return;
+  }
+  stream.synchronize();
+  const std::vector<std::uint32_t> words = memory.read(seen);
+  for (std::uint32_t i = 0; i < blocks; ++i)
+    require(words[i] == (i ^ 1), "a block reaches the other one of its cluster");
+  const Error error = require_error(Errc::invalid_argument, {}, [&] {
+    launch_pairs(context, stream, {.blocks = 3}, seen.data());
+  });
+  require(std::string(error.what()).find("a multiple of 2") != std::string::npos, error.what());
+  launch_pairs(context, stream, {.blocks = 2, .resident = true}, seen.data());
+  require_error(Errc::invalid_argument, {}, [&] {
+    launch_pairs(context, stream, {.blocks = 100'000, .resident = true}, seen.data());
+  });
+  stream.synchronize();
+}
+TEST_F(GpuLaunch, RunsClusters) {
+  expect_all_ok(run_ranks(RankKind::processes, "clusters", 1));
 }
 
 }  // namespace

@@ -44,6 +44,45 @@ struct LateIncrement {
   }
 };
 
+struct LargeBlocks {
+  static constexpr int block_bytes = large_block_bytes;
+  std::uint32_t* sums;
+
+  IR_DEVICE void operator()([[maybe_unused]] BlockOf<64> block) const {
+#if IR_ON_CUDA
+    extern __shared__ std::uint32_t words[];
+    constexpr int count = block_bytes / 4;
+    for (int i = block.thread(); i < count; i += 64)
+      words[i] = static_cast<std::uint32_t>(i + block.index());
+    block.sync();
+    std::uint32_t sum = 0;
+    for (int i = 0; i < count; ++i) sum += words[i];
+    sums[block.index() * 64 + block.thread()] = sum;
+#endif
+  }
+};
+
+struct Pairs {
+  static constexpr int cluster = 2;
+  std::uint32_t* seen;
+
+  IR_DEVICE void operator()([[maybe_unused]] BlockOf<64> block) const {
+#if IR_ON_CUDA && __CUDA_ARCH__ >= 900
+    __shared__ std::uint32_t word;
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;\n" ::: "memory");
+    if (block.is_leader())
+      asm volatile(
+          "{\n.reg .b32 rank, remote;\nmov.u32 rank, %%cluster_ctarank;\nxor.b32 rank, rank, 1;\n"
+          "mapa.shared::cluster.u32 remote, %0, rank;\nst.shared::cluster.u32 [remote], %1;\n}\n" ::
+              "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(&word))),
+          "r"(block.index())
+          : "memory");
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;\n" ::: "memory");
+    if (block.is_leader()) seen[block.index()] = word;
+#endif
+  }
+};
+
 struct Nothing {
   IR_DEVICE void operator()(Block) const {}
 };
@@ -99,6 +138,24 @@ void launch_late_increment(const Context& context, StreamRef& stream, int blocks
 
 void launch_resident(const Context& context, StreamRef& stream, int blocks) {
   context.launch(stream, Grid{.blocks = blocks, .resident = true}, Nothing());
+}
+
+void launch_large_blocks(const Context& context, StreamRef& stream, const Grid& grid,
+                         std::uint32_t* sums) {
+  context.launch(stream, grid, LargeBlocks{sums});
+}
+
+void prepare_large_blocks(const Context& context) {
+  context.prepare<LargeBlocks>();
+}
+
+void launch_pairs(const Context& context, StreamRef& stream, const Grid& grid,
+                  std::uint32_t* seen) {
+  context.launch(stream, grid, Pairs{seen});
+}
+
+void launch_wide(const Context& context, StreamRef& stream, int blocks, const WideKernel& kernel) {
+  context.launch(stream, blocks, kernel);
 }
 
 }  // namespace iridium::test

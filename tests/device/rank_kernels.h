@@ -28,4 +28,32 @@ void launch_late_increment(const Context& context, StreamRef& stream, int blocks
 /// As many blocks as asked for, resident, which do nothing.
 void launch_resident(const Context& context, StreamRef& stream, int blocks);
 
+/// Each block fills `large_block_bytes` of memory of its own, and each thread adds up what all
+/// others have left there: `sums[block * 64 + thread]`.
+inline constexpr int large_block_bytes = 160 * 1024;
+void launch_large_blocks(const Context& context, StreamRef& stream, const Grid& grid,
+                         std::uint32_t* sums);
+void prepare_large_blocks(const Context& context);
+
+/// Pairs of blocks: each writes its index to the other one's memory, and what it finds in its own
+/// to `seen[block]`.
+void launch_pairs(const Context& context, StreamRef& stream, const Grid& grid, std::uint32_t* seen);
+
+/// Each block writes how far its value lies behind an address that 128 divides, and the sum of what
+/// the value holds, to `words[2 * block]` and behind.
+struct alignas(128) WideKernel {
+  std::uint32_t held[32];
+  std::uint32_t* words;
+
+  IR_DEVICE void operator()(BlockOf<32> block) const {
+    if (!block.is_leader()) return;
+    std::uint32_t sum = 0;
+    for (const std::uint32_t value : held) sum += value;
+    words[2 * block.index()] =
+        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) % 128);
+    words[2 * block.index() + 1] = sum;
+  }
+};
+void launch_wide(const Context& context, StreamRef& stream, int blocks, const WideKernel& kernel);
+
 }  // namespace iridium::test

@@ -17,6 +17,7 @@ struct FakeMachine::State {
   int calls_without_context = 0;
   std::vector<int> memory_devices;
   std::map<CUdeviceptr, FakeMemory> memory;
+  std::vector<FakeTensorMap> tensor_maps;
 
   Link link_between(int a, int b) const {
     const auto found = links.find({std::min(a, b), std::max(a, b)});
@@ -216,6 +217,21 @@ CUresult mem_set_access(CUdeviceptr, std::size_t, const CUmemAccessDesc* access,
   return status_of("cuMemSetAccess");
 }
 
+CUresult encode_tensor_map(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t dimensions,
+                           void* address, const cuuint64_t* sizes, const cuuint64_t* strides,
+                           const cuuint32_t* box, const cuuint32_t*, CUtensorMapInterleave,
+                           CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                           CUtensorMapFloatOOBfill) {
+  map->opaque[0] = machine->tensor_maps.size();
+  machine->tensor_maps.push_back({.type = type,
+                                  .address = address,
+                                  .sizes = {sizes, sizes + dimensions},
+                                  .strides = {strides, strides + dimensions - 1},
+                                  .box = {box, box + dimensions},
+                                  .swizzle = swizzle});
+  return status_of("cuTensorMapEncodeTiled");
+}
+
 int device_by_uuid(const char* uuid, Nvml::Device** device) {
   for (std::size_t i = 0; i < machine->gpus.size(); ++i)
     if (fake_uuid(machine->gpus[i].id) == uuid) {
@@ -272,7 +288,8 @@ const Driver& fake_calls() {
                                .mem_unreserve = mem_unreserve,
                                .mem_map = mem_map,
                                .mem_unmap = mem_unmap,
-                               .mem_set_access = mem_set_access};
+                               .mem_set_access = mem_set_access,
+                               .encode_tensor_map = encode_tensor_map};
   return calls;
 }
 
@@ -326,6 +343,9 @@ CUstream FakeMachine::make_stream(int device) {
 }
 void FakeMachine::add_memory(const void* address, const FakeMemory& memory) {
   state_->memory[reinterpret_cast<CUdeviceptr>(address)] = memory;
+}
+const std::vector<FakeTensorMap>& FakeMachine::tensor_maps() const {
+  return state_->tensor_maps;
 }
 const std::vector<int>& FakeMachine::contexts() const {
   return state_->contexts;

@@ -31,6 +31,16 @@ struct FakeMemory {
   bool is_reached = true;  ///< by kernels of the current context
 };
 
+/// What a tensor map was asked for.
+struct FakeTensorMap {
+  CUtensorMapDataType type = {};
+  const void* address = nullptr;
+  std::vector<cuuint64_t> sizes;
+  std::vector<cuuint64_t> strides;
+  std::vector<cuuint32_t> box;
+  CUtensorMapSwizzle swizzle = {};
+};
+
 /// `FakeMachine::gpus[i]`'s uuid as Iridium writes it.
 std::string fake_uuid(int id);
 
@@ -59,6 +69,8 @@ class FakeMachine {
   CUstream make_stream(int device);
   /// Other addresses are unknown to CUDA.
   void add_memory(const void* address, const FakeMemory& memory);
+  /// Of all tensor maps; a map's first word is its number here.
+  const std::vector<FakeTensorMap>& tensor_maps() const;
   /// How many contexts each GPU has been asked for, by index.
   const std::vector<int>& contexts() const;
   /// Calls that depend on a current context while there was none.

@@ -1,0 +1,111 @@
+// What `automatic` is, on devices that are not here.
+#include "matmul/choice.h"
+
+#include <gtest/gtest.h>
+
+#include "iridium/context.h"
+#include "matmul/launch.h"
+
+namespace iridium {
+namespace {
+
+using enum MatmulAlgorithm;
+
+constexpr Processors h200 = {.count = 132, .capability = 90};
+constexpr Processors a100 = {.count = 108, .capability = 80};
+constexpr Processors cpu = {};
+
+class MatmulChoice : public testing::Test {
+ protected:
+  /// A dense product at aligned addresses.
+  Problem problem(const Processors& processors, std::size_t rows, std::size_t columns,
+                  std::size_t depth, MatmulLayout layout = MatmulLayout::nk) {
+    const bool is_kn = layout == MatmulLayout::kn;
+    return {.stream = stream_,
+            .type = DataType::bf16,
+            .d = memory_,
+            .a = memory_,
+            .b = memory_,
+            .rows = rows,
+            .columns = columns,
+            .depth = depth,
+            .d_pitch = columns,
+            .a_pitch = depth,
+            .b_pitch = is_kn ? columns : depth,
+            .layout = layout,
+            .processors = processors};
+  }
+
+  Context context_{{.heap_bytes = std::size_t{64} << 20}};
+  Stream stream_ = context_.make_stream();
+  alignas(16) std::byte memory_[32] = {};
+};
+
+TEST_F(MatmulChoice, IsTheFastestOfWhatWasMeasured) {
+  if (!has_hopper_kernels) GTEST_SKIP() << "no code for Hopper in this build";
+  for (const MatmulLayout layout : matmul_layouts()) {
+    const auto choice = [&](std::size_t rows, std::size_t columns, std::size_t depth) {
+      return choose_algorithm(problem(h200, rows, columns, depth, layout), false);
+    };
+    const bool is_nk = layout == MatmulLayout::nk;
+    EXPECT_EQ(choice(1, 3584, 8192), is_nk ? narrow : hopper_64x128);
+    EXPECT_EQ(choice(16, 3584, 8192), is_nk ? narrow : hopper_64x128);
+    EXPECT_EQ(choice(64, 3584, 8192), hopper_64x128);
+    EXPECT_EQ(choice(256, 3584, 8192), hopper_64x128);
+    EXPECT_EQ(choice(1024, 3584, 8192), hopper_128x256);
+    EXPECT_EQ(choice(4096, 3584, 8192), hopper_128x128);
+    EXPECT_EQ(choice(16384, 3584, 8192), hopper_128x256);
+    EXPECT_EQ(choice(4096, 4096, 4096), hopper_128x256);
+    EXPECT_EQ(choice(4096, 11008, 4096), hopper_128x128);
+    EXPECT_EQ(choice(4096, 14336, 4096), hopper_128x256);
+    EXPECT_EQ(choice(8192, 8192, 8192), hopper_128x256);
+  }
+}
+
+TEST_F(MatmulChoice, IsOneForAllRowsWhereItMustBe) {
+  for (const std::size_t rows : {1u, 16u, 64u, 1024u, 16384u}) {
+    EXPECT_EQ(choose_algorithm(problem(h200, rows, 3584, 8192), true),
+              has_hopper_kernels ? hopper_128x128 : simple);
+    EXPECT_EQ(choose_algorithm(problem(a100, rows, 3584, 8192), true), simple);
+    EXPECT_EQ(choose_algorithm(problem(h200, rows, 3584, 8195), true), simple);
+  }
+}
+
+TEST_F(MatmulChoice, IsWhatTheDeviceHas) {
+  EXPECT_EQ(choose_algorithm(problem(cpu, 1, 64, 64), false), simple);
+  EXPECT_EQ(choose_algorithm(problem(cpu, 256, 64, 64), false), simple);
+  EXPECT_EQ(choose_algorithm(problem(a100, 1, 64, 64), false), narrow);
+  EXPECT_EQ(choose_algorithm(problem(a100, 1, 64, 64, MatmulLayout::kn), false), simple);
+  EXPECT_EQ(choose_algorithm(problem(a100, 256, 64, 64), false), simple);
+}
+
+TEST_F(MatmulChoice, IsSimpleWhereRowsCannotBeReadInVectors) {
+  Problem pitch = problem(h200, 256, 64, 64);
+  pitch.a_pitch = 65;
+  EXPECT_EQ(choose_algorithm(pitch, false), simple);
+  Problem input = problem(h200, 256, 64, 64);
+  input.b = memory_ + 2;
+  EXPECT_EQ(choose_algorithm(input, false), simple);
+  // D is written in whatever way it can be.
+  Problem output = problem(h200, 1, 64, 64);
+  output.d = memory_ + 2;
+  EXPECT_EQ(choose_algorithm(output, false), narrow);
+}
+
+TEST_F(MatmulChoice, HasHopperOnHopperAlone) {
+  for (const MatmulAlgorithm algorithm : {hopper_64x128, hopper_128x128, hopper_128x256}) {
+    const Objection on_a100 = object_to_algorithm(algorithm, problem(a100, 256, 64, 64));
+    EXPECT_EQ(on_a100.code, Errc::unsupported);
+    EXPECT_NE(on_a100.reason.find("9.0, not 8.0"), std::string::npos) << on_a100.reason;
+    const Objection on_h200 = object_to_algorithm(algorithm, problem(h200, 256, 64, 64));
+    EXPECT_EQ(on_h200.reason.empty(), has_hopper_kernels) << on_h200.reason;
+  }
+  if (!has_hopper_kernels) return;
+  const Objection too_many =
+      object_to_algorithm(hopper_128x256, problem(h200, 2'000'000'001, 64, 64));
+  EXPECT_NE(too_many.reason.find("up to 2000000000, not 2000000001"), std::string::npos)
+      << too_many.reason;
+}
+
+}  // namespace
+}  // namespace iridium
