@@ -144,6 +144,11 @@ part_collectives() {
   IRIDIUM_BACKEND=cuda suite collectives "$build/tests/collectives/collectives_test" '*-*threads*'
 }
 
+part_matmul() {
+  start_mps
+  IRIDIUM_BACKEND=cuda suite matmul "$build/tests/matmul/matmul_test" '*'
+}
+
 part_probe() {
   start_mps
   IRIDIUM_BACKEND=cuda suite probe "$build/tests/probe/probe_test" '*-*threads*'

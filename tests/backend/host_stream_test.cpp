@@ -59,6 +59,24 @@ TEST(HostStream, CopiesAndFills) {
   EXPECT_EQ(to, (std::array<unsigned char, 16>{0, 0, 7, 7, 9, 9}));
 }
 
+TEST(HostStream, RefusesKernelsThatHaveNoCodeForCpus) {
+  const OwnedStream stream;
+  const detail::KernelEntry entry = {.name = "AKernel",
+                                     .bytes = 1,
+                                     .threads = 32,
+                                     .block_bytes = 4096,
+                                     .cluster = 1,
+                                     .run_on_host = nullptr,
+                                     .launch_on_cuda = nullptr,
+                                     .load_on_cuda = nullptr,
+                                     .fit_on_cuda = nullptr};
+  const Error error = expect_error(Errc::unsupported, [&] { stream->launch_kernel(entry, "", 1); });
+  EXPECT_NE(std::string(error.what()).find("AKernel runs on GPUs only: it has 4096 bytes"),
+            std::string::npos)
+      << error.what();
+  stream->synchronize();
+}
+
 TEST(HostStream, ReturnsBeforeTheWorkIsDone) {
   const OwnedStream stream;
   Gate gate;

@@ -32,6 +32,7 @@
 #include "iridium/device/remote_memory.h"
 #include "iridium/device/signal.h"
 #include "iridium/device/tile.h"
+#include "matmul/simple.h"
 
 namespace iridium::test {
 namespace {
@@ -293,6 +294,7 @@ void name_kernels(const void** next) {
   compile<StagedSum<LaneCall>, StagedBroadcast<LaneCall>, PullGather<LaneCall>,
           PushGather<LaneCall>, PacketSum, ManyBarriers<LaneCall>>(next);
   compile<StagedSum<Flawed<Flaw::none>::Call>, PassTiles<>, Signals>(next);
+  compile<SimpleProduct<fp16, false>, SimpleProduct<bf16, true>>(next);
   compile_for_numbers<Tiles>(next);
   compile_for_numbers<Conversions>(next);
   // One type of each size: these move elements, and the kernels above compute with them.

@@ -31,11 +31,8 @@ struct ProductCase {
 };
 std::string describe(const ProductCase& product);
 
-/// How many bits of the result may differ from the exact one is what the model of errors says: K
-/// additions in float, each cut off, of products that are exact, and one rounding.
-///
-/// Memory around the matrices is NaN, so that whoever reads it and uses it shows, and of D it has
-/// to stay as it was.
+/// The operands of a product. The memory around them is NaN: a product that uses it is wrong, and
+/// around D it has to stay as it was.
 template <HalfNumber T>
 class Operands {
  public:
@@ -44,7 +41,8 @@ class Operands {
   /// Other values in A and B, and NaN in all of D's memory.
   void renew(std::uint32_t seed);
   void multiply(StreamRef& stream, const MatmulOptions& options) const;
-  /// Where D is wrong, with the numbers; empty when it is right. Waits for the stream.
+  /// Where D is wrong, with the numbers; empty when it is right. Waits for the stream. The error
+  /// may be that of K additions in float, each of which cuts off, and of one rounding.
   std::string find_error(StreamRef& stream);
   /// D's elements, row by row. Waits for the stream.
   std::vector<std::uint16_t> result(StreamRef& stream);

@@ -1,5 +1,9 @@
 // Products against sums in double. On a GPU when IRIDIUM_BACKEND says so.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <limits>
+#include <stdexcept>
 
 #include "matmul/operands.h"
 
@@ -9,6 +13,32 @@ namespace {
 ContextOptions options() {
   return {.heap_bytes = std::size_t{64} << 20};
 }
+
+/// Zeroed memory that ends where a page begins that nobody may touch.
+class BeforeGuard {
+ public:
+  explicit BeforeGuard(std::size_t bytes) : bytes_(bytes) {
+    pages_ = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes > page || pages_ == MAP_FAILED || mprotect(behind(), page, PROT_NONE) != 0)
+      throw std::runtime_error("no memory with a guard behind it");
+  }
+  ~BeforeGuard() { munmap(pages_, 2 * page); }
+  BeforeGuard(const BeforeGuard&) = delete;
+  BeforeGuard& operator=(const BeforeGuard&) = delete;
+
+  template <class T>
+  T* at() const {
+    return reinterpret_cast<T*>(behind() - bytes_);
+  }
+
+ private:
+  static constexpr std::size_t page = 4096;
+
+  std::byte* behind() const { return static_cast<std::byte*>(pages_) + page; }
+
+  std::size_t bytes_;
+  void* pages_;
+};
 
 /// Every algorithm that can, in both types and layouts.
 void check(Context& context, ProductCase product, std::uint32_t seed) {
@@ -115,6 +145,35 @@ TEST(Matmul, ReplaysWithWhatIsThere) {
           EXPECT_EQ(operands.find_error(stream), "") << name(algorithm) << ", " << name(layout);
         }
       }
+    });
+}
+
+TEST(Matmul, IsRightHoweverBlocksTakeTurns) {
+  for (const bool split : {false, true}) {
+    Context context({.heap_bytes = std::size_t{64} << 20,
+                     .split_blocks = split,
+                     .schedule_seed = std::uint64_t{7}});
+    check(context, {.shape = {70, 300, 96}}, 1);
+  }
+}
+
+/// Each lies right before memory that nobody may touch.
+TEST(Matmul, ReadsNothingBehindItsOperands) {
+  Context context({.backend = BackendKind::host});
+  Stream stream = context.make_stream();
+  constexpr std::size_t rows = 5;
+  constexpr std::size_t columns = 11;
+  constexpr std::size_t depth = 13;
+  for (const MatmulLayout layout : matmul_layouts())
+    for_both_types([&]<class T>(T) {
+      const BeforeGuard d(rows * columns * sizeof(T));
+      const BeforeGuard a(rows * depth * sizeof(T));
+      const BeforeGuard b(depth * columns * sizeof(T));
+      const bool is_kn = layout == MatmulLayout::kn;
+      matmul(stream, Matrix<T>{d.at<T>(), rows, columns, columns}, {a.at<T>(), rows, depth, depth},
+             {b.at<T>(), is_kn ? depth : columns, is_kn ? columns : depth, is_kn ? columns : depth},
+             {.layout = layout});
+      stream.synchronize();
     });
 }
 

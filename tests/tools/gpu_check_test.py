@@ -33,9 +33,9 @@ SUITE = (
 )
 SUITES = (
     "backend/cuda/cuda_test device/tile_test device/device_test runtime/ranks_test collectives/collectives_test "
-    "probe/probe_test cli/cli_test"
+    "matmul/matmul_test probe/probe_test cli/cli_test"
 ).split()
-PARTS = "cuda tiles kernels ranks collectives probe room mps examples commands code sanitizer".split()
+PARTS = "cuda tiles kernels ranks collectives matmul probe room mps examples commands code sanitizer".split()
 
 ALL_BUT_CODE = ",".join(part for part in PARTS if part != "code")
 
@@ -94,7 +94,7 @@ class GpuCheck(TreeTest):
         self.assertEqual(len(self.of(examples, "iridium run -n 8 ")), 1)
         self.assertEqual(len(self.of(examples, "iridium run -n 4 ")), 3)
         started = [call for call in self.of(calls, "nvidia-cuda-mps-control") if call["call"].endswith("-d")]
-        self.assertEqual(len(started), 6)
+        self.assertEqual(len(started), 7)
         for part in ALL_BUT_CODE.split(","):
             self.assertRegex(said, rf"(?m)^shared +{part} +\d+ s$")
 
