@@ -259,7 +259,7 @@ class CudaBackend final : public Backend {
     require_cuda_code(entry);
     const CudaScope scope(place_.device);
     int blocks = 0;
-    check_cuda(static_cast<cudaError_t>(entry.fit_on_cuda(room_.processors, blocks)),
+    check_cuda(static_cast<cudaError_t>(entry.fit_on_cuda(shared_gpu_.processors, blocks)),
                fmt::format("cannot size {}", entry.name));
     return fitting_[&entry] = blocks;
   }
