@@ -11,14 +11,14 @@
 
 namespace iridium {
 
-/// How it is done; docs/matmul.md tells what each is for.
+/// How it is done; docs/matmul.md describes each.
 enum class MatmulAlgorithm {
   automatic,       ///< by shape and device
   simple,          ///< a plain loop: on every device, any shape
   narrow,          ///< up to 16 rows, B as [N,K]: on NVIDIA GPUs
-  hopper_64x128,   ///< on Hopper, blocks of 64 × 128 elements of D
-  hopper_128x128,  ///< on Hopper, 128 × 128; pairs of blocks share what they read of B
-  hopper_128x256,  ///< on Hopper, 128 × 256
+  hopper_64x128,   ///< on Hopper, tiles of 64 × 128 elements of D
+  hopper_128x128,  ///< on Hopper, tiles of 128 × 128; pairs of blocks share what they load of B
+  hopper_128x256,  ///< on Hopper, tiles of 128 × 256
 };
 
 /// All of them, in this order.
@@ -29,8 +29,8 @@ MatmulAlgorithm parse_matmul_algorithm(std::string_view text);
 
 /// How B is stored.
 enum class MatmulLayout {
-  kn,  ///< a row for each element of K, as B is written
-  nk,  ///< a row for each column of the product: B transposed, as layers store their weights
+  kn,  ///< K rows of N elements
+  nk,  ///< N rows of K elements: transposed, as layers store their weights
 };
 
 /// Both, in this order.
@@ -43,8 +43,8 @@ MatmulLayout parse_matmul_layout(std::string_view text);
 struct MatmulOptions {
   MatmulAlgorithm algorithm = MatmulAlgorithm::automatic;
   MatmulLayout layout = MatmulLayout::kn;
-  /// A row's bits do not depend on how many rows there are: `automatic` takes the same kernel for
-  /// any number of them. Slower for few rows.
+  /// The bits of a row do not depend on the number of rows: `automatic` chooses the same kernel for
+  /// any number. Slower for few rows.
   bool invariant = false;
 };
 
@@ -80,19 +80,19 @@ void matmul(StreamRef& stream, const MatmulBuffers& buffers, const MatmulOptions
 
 }  // namespace detail
 
-/// D = A × B, with sums in float and one rounding: A has M rows and K columns, D M rows and N
-/// columns, and B K rows and N columns, or with `MatmulLayout::nk` N rows and K columns. Any of
-/// them may be 0; where K is, D becomes zero. D overlaps neither A nor B.
+/// D = A × B, accumulated in fp32 and rounded once. A has M rows and K columns, D has M rows and N
+/// columns, and B has K rows and N columns, or with `MatmulLayout::nk` N rows and K columns. Each
+/// of M, N and K may be 0; where K is, D becomes zero. D overlaps neither A nor B.
 ///
 ///     // 16 rows of 8192 elements times weights stored as [3584, 8192]
 ///     matmul(stream, Matrix<bf16>{d, 16, 3584, 3584}, {a, 16, 8192, 8192}, {b, 3584, 8192, 8192},
 ///            {.layout = MatmulLayout::nk});
 ///
-/// Not collective. Returns at once; can be captured. Kernels on the stream's device must reach the
-/// matrices. The same bits in every run; on devices that differ, and at addresses of which not all
-/// are multiples of 16, they may differ (docs/matmul.md). Throws before anything is launched:
-/// `invalid_argument` for matrices or options that cannot be, and `unsupported` for an algorithm
-/// that this device has not.
+/// Not collective. Returns at once; can be captured. Kernels on the stream's device must be able to
+/// reach the matrices. Every run gives the same bits; other devices, and matrices that begin at
+/// other offsets from multiples of 16 bytes, may give others (docs/matmul.md). Throws before
+/// anything is launched: `invalid_argument` for matrices or options that cannot be, and
+/// `unsupported` for an algorithm that the device does not have.
 template <HalfNumber T>
 void matmul(StreamRef& stream, const Matrix<T>& d, const std::type_identity_t<Matrix<const T>>& a,
             const std::type_identity_t<Matrix<const T>>& b, const MatmulOptions& options = {}) {

@@ -69,14 +69,14 @@ struct Processors {
   int capability = 0;  ///< of an NVIDIA GPU, as 90 for 9.0; else 0
 };
 
-/// A matrix for tensor copies, and the box that one of them moves. Copies put every row of a box,
-/// which is 128 bytes wide, into a block's memory with the 128-byte swizzle.
+/// A matrix for tensor copies, and the box that one copy moves: 128 bytes wide, and in a block's
+/// memory with the 128-byte swizzle.
 struct TensorBox {
   DataType type;     ///< fp16 or bf16
   const void* data;  ///< a multiple of 16
   std::size_t rows;
   std::size_t columns;
-  std::size_t pitch;  ///< elements; 16 bytes divide a row's
+  std::size_t pitch;  ///< in elements; 16 divides its bytes
   int box_rows;       ///< at most 256
 };
 

@@ -29,15 +29,11 @@ constexpr TileCost tile_costs[] = {
 /// The same for any number of rows.
 constexpr MatmulAlgorithm invariant_algorithm = MatmulAlgorithm::hopper_128x128;
 
-std::size_t round_up(std::size_t count, std::size_t unit) {
-  return count / unit + (count % unit != 0 ? 1 : 0);
-}
-
 double estimate(const TileCost& cost, const Problem& problem) {
   const std::size_t tiles =
-      round_up(problem.rows, cost.rows) * round_up(problem.columns, cost.columns);
+      parts_of(problem.rows, cost.rows) * parts_of(problem.columns, cost.columns);
   const auto at_once = static_cast<std::size_t>(problem.processors.count / cost.cluster);
-  return static_cast<double>(round_up(tiles, at_once == 0 ? 1 : at_once)) * cost.microseconds;
+  return static_cast<double>(parts_of(tiles, at_once == 0 ? 1 : at_once)) * cost.microseconds;
 }
 
 /// Why rows of a matrix cannot be accessed 16 bytes at a time; empty when they can.

@@ -5,18 +5,14 @@
 namespace iridium {
 namespace {
 
-std::size_t round_up(std::size_t count, std::size_t unit) {
-  return count / unit + (count % unit != 0 ? 1 : 0);
-}
-
 template <HalfNumber T, int parts>
 void launch(const Problem& problem) {
   // As many rows to a block that all finish together.
   const auto processors = static_cast<std::size_t>(problem.processors.count);
-  const std::size_t passes = round_up(problem.columns, processors * narrow::block_rows);
-  const std::size_t rows = round_up(problem.columns, processors * passes);
+  const std::size_t passes = parts_of(problem.columns, processors * narrow::block_rows);
+  const std::size_t rows = parts_of(problem.columns, processors * passes);
   launch_product(
-      problem, static_cast<int>(round_up(problem.columns, rows)),
+      problem, static_cast<int>(parts_of(problem.columns, rows)),
       NarrowProduct<T, parts>{
           {static_cast<T*>(problem.d), problem.rows, problem.columns, problem.d_pitch},
           {static_cast<const T*>(problem.a), problem.rows, problem.depth, problem.a_pitch},

@@ -11,7 +11,7 @@
 
 namespace iridium {
 
-/// Checked, and with every choice made.
+/// Shapes and addresses are checked.
 struct Problem {
   StreamRef& stream;
   DataType type;
@@ -27,6 +27,11 @@ struct Problem {
   MatmulLayout layout;
   Processors processors;
 };
+
+/// How many parts of `part` hold `count`.
+constexpr std::size_t parts_of(std::size_t count, std::size_t part) {
+  return count / part + (count % part != 0 ? 1 : 0);
+}
 
 /// use(std::type_identity<T>()) for the type that `type` names: fp16 or bf16.
 template <class Use>

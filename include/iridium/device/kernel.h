@@ -42,8 +42,8 @@ struct KernelEntry {
 /// A kernel's value may be aligned to as much as a tensor map is.
 inline constexpr std::size_t most_kernel_alignment = 128;
 
-/// `Kernel::block_bytes`: how many bytes of memory a block gets when it is launched, beyond what
-/// its code declares: 0 unless the kernel says so. Only GPUs have such memory.
+/// `Kernel::block_bytes`: dynamic memory of a block, in bytes, beside what its code declares; 0
+/// unless the kernel says so. GPUs only.
 template <class Kernel>
 constexpr int block_bytes_of() {
   if constexpr (requires { Kernel::block_bytes; })
@@ -52,9 +52,8 @@ constexpr int block_bytes_of() {
     return 0;
 }
 
-/// `Kernel::cluster`: how many neighbouring blocks form a cluster, whose blocks run at the same
-/// time and reach each other's memory: 1 unless the kernel says so. Only GPUs from Hopper on have
-/// clusters.
+/// `Kernel::cluster`: how many neighbouring blocks form a cluster, which run at the same time and
+/// reach each other's memory; 1 unless the kernel says so. NVIDIA GPUs from Hopper on only.
 template <class Kernel>
 constexpr int cluster_of() {
   if constexpr (requires { Kernel::cluster; })
@@ -156,7 +155,7 @@ struct CudaEntry {
     if (error != cudaSuccess || cluster == 1) return error;
     // A cluster runs within one of the GPU's groups of processors: not all of them can be used.
     cudaLaunchAttribute attributes[2] = {};
-    const cudaLaunchConfig_t config = configuration(cluster, attributes);
+    const cudaLaunchConfig_t config = configuration(processors * cluster, attributes);
     int clusters = 0;
     const cudaError_t cluster_error =
         cudaOccupancyMaxActiveClusters(&clusters, run_on_cuda<Kernel, threads>, &config);
@@ -217,7 +216,7 @@ const KernelEntry& kernel_entry() {
                 "a kernel's value is copied to memory aligned to 128");
   static_assert(sizeof(Kernel) <= 4000, "a kernel's value fits a GPU's launch arguments");
   static_assert(block_bytes_of<Kernel>() >= 0 && cluster_of<Kernel>() >= 1,
-                "bytes cannot be negative, and a cluster has a block");
+                "block memory is not negative, and a cluster has at least one block");
   static constexpr auto on_host = [] {
     if constexpr (runs_on_host<Kernel>)
       return &run_on_host<Kernel>;

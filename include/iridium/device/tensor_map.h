@@ -1,13 +1,13 @@
-// Descriptions of matrices in memory that a GPU copies by on its own.
+// Descriptions of matrices for a GPU's tensor copies.
 #pragma once
 
 #include <cstdint>
 
 namespace iridium {
 
-/// What an NVIDIA GPU's tensor copies (TMA, from Hopper on) know of a matrix: where it is, its shape
-/// and the box that a copy moves. An opaque value in the vendor's own form, made on the host; a
-/// kernel has it as a member, and copies by its address.
+/// A matrix as tensor copies see it (TMA; NVIDIA GPUs from Hopper on): its address, its shape, and
+/// the box that one copy moves. Opaque, in the vendor's format. Made on the host; a kernel holds it
+/// as a member and gives its address to the copies.
 struct alignas(128) TensorMap {
   std::uint64_t words[16];
 };

@@ -16,18 +16,12 @@ namespace {
 
 using hopper::TileShape;
 
-int round_up(std::size_t count, std::size_t unit) {
-  return static_cast<int>((count + unit - 1) / unit);
-}
-
 /// Rows of tiles that are done together, so that as many tiles as run at the same time are close to
 /// a square, and bands are equally high.
-int band_of(int row_tiles, int at_once, double rows, double columns) {
-  const double square = std::sqrt(at_once * columns / rows);
-  const int rows_of_band = std::max(1, static_cast<int>(square + 0.5));
-  const int bands =
-      round_up(static_cast<std::size_t>(row_tiles), static_cast<std::size_t>(rows_of_band));
-  return round_up(static_cast<std::size_t>(row_tiles), static_cast<std::size_t>(bands));
+std::size_t band_of(std::size_t row_tiles, int at_once, double rows, double columns) {
+  const long square = std::lround(std::sqrt(at_once * columns / rows));
+  const std::size_t bands = parts_of(row_tiles, static_cast<std::size_t>(std::max(1L, square)));
+  return parts_of(row_tiles, bands);
 }
 
 bool allows_stores(const Problem& problem) {
@@ -37,8 +31,8 @@ bool allows_stores(const Problem& problem) {
 template <HalfNumber T, TileShape tile, bool b_along_k>
 void launch(const Problem& problem) {
   constexpr int rows = tile.rows() * tile.cluster;
-  const int row_tiles = round_up(problem.rows, rows);
-  const int column_tiles = round_up(problem.columns, tile.columns);
+  const std::size_t row_tiles = parts_of(problem.rows, rows);
+  const std::size_t tiles = row_tiles * parts_of(problem.columns, tile.columns);
   const int clusters = std::max(1, problem.processors.count / tile.cluster);
   const detail::StreamImpl& stream = detail::Access::stream(problem.stream);
   const auto map = [&](const void* data, std::size_t down, std::size_t across, std::size_t pitch,
@@ -59,10 +53,8 @@ void launch(const Problem& problem) {
   product.d_pitch = problem.d_pitch;
   product.rows = static_cast<int>(problem.rows);
   product.columns = static_cast<int>(problem.columns);
-  product.k_blocks = round_up(problem.depth, hopper::k_block);
-  product.band = band_of(row_tiles, clusters, rows, tile.columns);
-  const std::size_t tiles =
-      static_cast<std::size_t>(row_tiles) * static_cast<std::size_t>(column_tiles);
+  product.k_blocks = static_cast<int>(parts_of(problem.depth, hopper::k_block));
+  product.band = static_cast<int>(band_of(row_tiles, clusters, rows, tile.columns));
   const int used = static_cast<int>(std::min(tiles, static_cast<std::size_t>(clusters)));
   launch_product(problem, used * tile.cluster, kernel);
 }
