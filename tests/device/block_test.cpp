@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -64,7 +66,8 @@ Reductions<T> expected_reductions(BackendKind backend, int block, int threads, i
 
 template <class T>
 bool same(T a, T b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  using Bytes = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<Bytes>(a) == std::bit_cast<Bytes>(b);
 }
 
 template <class T>
@@ -88,8 +91,8 @@ class BlockReductions : public testing::Test {
       for (int round = 0; round < reduction_rounds; ++round) {
         const auto expected = expected_reductions<T>(context.backend(), block, count, round);
         for (int thread = 0; thread < count; ++thread) {
-          const auto& mine =
-              found[static_cast<std::size_t>((block * count + thread) * reduction_rounds + round)];
+          const int index = (block * count + thread) * reduction_rounds + round;
+          const auto& mine = found[static_cast<std::size_t>(index)];
           const std::string where = "block " + std::to_string(block) + ", thread " +
                                     std::to_string(thread) + " of " + std::to_string(count) +
                                     ", round " + std::to_string(round);
