@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures this machine beside its peers and regenerates docs/performance.md:
-# bench.sh [--no-blocks] [--no-modes] [options of iridium bench], in this order
+# bench.sh [--no-blocks] [--no-modes] [options of iridium bench]
 #
 # Figures go to bench/results/MACHINE, which says which GPUs, how many of them and the link, as in h200x8-nvlink:
 #   bench.json         Iridium as it ships
@@ -44,10 +44,15 @@ print(run["machine"]["name"], run["complete"])' "$figures") || exit "$status"
 
 blocks=true
 modes=true
-while [[ ${1:-} == --no-blocks || ${1:-} == --no-modes ]]; do
-  [[ $1 == --no-blocks ]] && blocks=false || modes=false
-  shift
+options_of_bench=()
+for word in "$@"; do
+  case "$word" in
+    --no-blocks) blocks=false ;;
+    --no-modes) modes=false ;;
+    *) options_of_bench+=("$word") ;;
+  esac
 done
+set -- ${options_of_bench[@]+"${options_of_bench[@]}"}
 
 mkdir -p "$build/bench"
 collectives=(all_reduce all_gather reduce_scatter all_to_all broadcast)

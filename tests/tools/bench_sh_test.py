@@ -107,12 +107,14 @@ class BenchScript(TreeTest):
             (["--no-blocks"], ["bench", "bench_apart", "bench_full"]),
             (["--no-blocks", "--no-modes"], ["bench"]),
             (["--no-modes", "--no-blocks"], ["bench"]),
+            (["--samples", "7", "--no-modes"], ["bench", "bench_blocks"]),
         ):
             with self.subTest(words):
                 _, calls, files = self.bench(*words, "--no-baseline")
                 self.assertEqual(self.names(files), names)
                 self.assertIn(" --no-baseline --out ", calls[0][0])
-                self.assertNotIn(words[0], calls[0][0])
+                self.assertNotIn("--no-modes", calls[0][0])
+                self.assertNotIn("--no-blocks", calls[0][0])
 
     def test_variables_do_not_change_what_it_measures(self):
         _, calls, _ = self.bench("--no-blocks", IRIDIUM_LINK="pcie", IRIDIUM_BESIDE_COMPUTE="0")
