@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "iridium/device_barrier.h"
 #include "support/memory.h"
 #include "support/ranks.h"
 
@@ -111,12 +112,14 @@ IR_SCENARIO(forked_capture) {
     main.copy(from.data() + 1, from.data(), sizeof(int));
     branch.wait(main.record());
     require(branch.capture_status() == CaptureStatus::active, "the branch is captured");
+    device_barrier(branch, context.world());
     branch.copy(data, from.data() + 1, sizeof(int));
     array.retain_on(branch);
     require_error(Errc::capture_unsupported, {}, [&] { branch.wait(outside); });
     require_error(Errc::invalid_argument, {}, [&] { branch.end_capture(); });
     main.copy(from.data() + 2, from.data(), sizeof(int));
     main.wait(branch.record());
+    device_barrier(main, context.world());
     main.copy(from.data() + 3, data, sizeof(int));
     const Graph graph = main.end_capture();
     require(branch.capture_status() == CaptureStatus::none, "the branch runs again");
