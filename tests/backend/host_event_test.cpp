@@ -174,16 +174,17 @@ TEST(HostFork, IsEndedByTheStreamThatBeganIt) {
 }
 
 TEST(HostFork, KeepsWhatTheOtherStreamRetains) {
-  auto resource = std::make_shared<FakeAllocation>();
-  const std::weak_ptr<FakeAllocation> alive = resource;
+  auto first = std::make_shared<FakeAllocation>();
+  auto second = std::make_shared<FakeAllocation>();
+  const std::vector<std::weak_ptr<FakeAllocation>> alive = {first, second};
   Fork fork;
-  fork.branch->retain(resource);
-  fork.branch->retain_in_capture(std::move(resource));
+  fork.branch->retain(std::move(first));
+  fork.branch->retain_in_capture(std::move(second));
   fork.join();
   auto graph = fork.main->end_capture();
-  EXPECT_FALSE(alive.expired());
+  for (const auto& resource : alive) EXPECT_FALSE(resource.expired());
   graph.reset();
-  EXPECT_TRUE(alive.expired());
+  for (const auto& resource : alive) EXPECT_TRUE(resource.expired());
 }
 
 TEST(HostFork, TakesGraphsOnEitherStream) {

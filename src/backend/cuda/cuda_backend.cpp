@@ -187,8 +187,8 @@ class CudaBackend final : public Backend {
           Errc::invalid_argument,
           fmt::format("{} blocks of {} with {} threads cannot all be resident: GPU {} holds {} on "
                       "its {} processors, shared by {} ranks with {} lanes each, which leaves {}",
-                      blocks, entry.name, entry.threads, place_.device, held, shared_gpu_.processors,
-                      shared_gpu_.ranks, grids, limit));
+                      blocks, entry.name, entry.threads, place_.device, held,
+                      shared_gpu_.processors, shared_gpu_.ranks, grids, limit));
   }
 
   std::string object_to_kernel(const detail::KernelEntry& entry) const override {
