@@ -226,11 +226,14 @@ void lead_rank_1_nowhere(const Job& job, bool answers) {
   Message waiting;
   waiting.type = MessageType::waiting;
   waiting.payload = PayloadWriter().number(std::uint32_t{1}).number(std::int32_t{2}).take();
+  const auto bytes = encode(waiting);
   MessageReader reader;
   bool is_known = false;
   while (read_available(*rank_1, reader) == ReadResult::open) {
+    // Rank 1 may have gone since it asked.
     while (reader.next())
-      if (answers || !std::exchange(is_known, true)) write_bytes(*rank_1, encode(waiting));
+      if (answers || !std::exchange(is_known, true))
+        static_cast<void>(::send(rank_1->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

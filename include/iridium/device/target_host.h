@@ -226,7 +226,7 @@ IR_DEVICE void read_vector(T* to, BlockAddress from) {
 template <class T>
 IR_DEVICE T* read_pointer(BlockAddress from) {
   T* pointer = nullptr;
-  std::memcpy(static_cast<void*>(&pointer), from, sizeof pointer);
+  std::memcpy(static_cast<void*>(&pointer), from, sizeof(T*));
   return pointer;
 }
 /// What this thread has fetched since the last call belongs together.
