@@ -97,7 +97,7 @@ class ArrayCopies {
  private:
   static constexpr std::size_t chunk = vector_elements<T>;
 
-  IR_DEVICE void push() {
+  IR_UNUSED_ADDRESSES IR_DEVICE void push() {
     queue_.push(source_.from + ahead_, ahead_ < whole_);
     ahead_ += threads_ * chunk;
   }

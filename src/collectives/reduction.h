@@ -185,7 +185,7 @@ class MemberVectors {
   IR_DEVICE std::size_t step() const { return step_; }
 
  private:
-  IR_DEVICE void push() {
+  IR_UNUSED_ADDRESSES IR_DEVICE void push() {
     queue_.push(target::read_pointer<const T>(next_source_) + ahead_, ahead_ < whole_);
     next_source_ += sizeof(T*);
     if (next_source_ == sources_end_) {

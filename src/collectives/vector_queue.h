@@ -5,6 +5,14 @@
 
 #include "iridium/device/block.h"
 
+/// Before a function that makes an address also where nothing is there to be fetched: empty arrays
+/// may be null, and clang's checks object to a place beside null.
+#if defined(__clang__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define IR_UNUSED_ADDRESSES __attribute__((no_sanitize("pointer-overflow")))
+#else
+#define IR_UNUSED_ADDRESSES
+#endif
+
 namespace iridium {
 
 /// The most vectors of 16 bytes that a thread has on their way.
