@@ -96,7 +96,11 @@ struct StagedColumnGather {
           block, part, 0, work.pushes ? peers.size() : 2, [&](int after, std::size_t index) {
             const auto piece = pieces.at(first + index);
             const std::uint8_t* const from = work.in.at(pieces, 0, piece);
-            if (after == 0) return Copy{work.out.at(pieces, me, piece), from, piece.count};
+            if (after == 0) {
+              // In place it is there already, and others read it.
+              std::uint8_t* const own = work.out.at(pieces, me, piece);
+              return Copy{own, from, own == from ? 0 : piece.count};
+            }
             std::uint8_t* const to = slot(me, index);
             return Copy{work.pushes ? peers.at(to, staggered(peers, after)) : to, from,
                         piece.count};
