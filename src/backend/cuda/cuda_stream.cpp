@@ -103,17 +103,9 @@ class CudaStream final : public detail::StreamImpl {
   std::string place() const override { return cuda_stream_place(device_); }
 
   Processors processors() const override {
-    const auto ask = [this](CUdevice_attribute which) {
-      CUdevice handle = 0;
-      check_cuda(driver().device_get(&handle, device_), fmt::format("cannot look at {}", place()));
-      int value = 0;
-      check_cuda(driver().device_attribute(&value, which, handle),
-                 fmt::format("cannot look at {}", place()));
-      return value;
-    };
-    return {.count = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-            .capability = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-                          ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
+    const std::lock_guard lock(processors_mutex_);
+    if (!processors_) processors_ = ask_for_processors();
+    return *processors_;
   }
 
   TensorMap make_tensor_map(const TensorBox& box) const override { return encode_tensor_map(box); }
@@ -368,6 +360,20 @@ class CudaStream final : public detail::StreamImpl {
 
   bool is_capturing() const { return status_of_capture() != cudaStreamCaptureStatusNone; }
 
+  Processors ask_for_processors() const {
+    const auto ask = [this](CUdevice_attribute which) {
+      CUdevice handle = 0;
+      check_cuda(driver().device_get(&handle, device_), fmt::format("cannot look at {}", place()));
+      int value = 0;
+      check_cuda(driver().device_attribute(&value, which, handle),
+                 fmt::format("cannot look at {}", place()));
+      return value;
+    };
+    return {.count = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            .capability = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+                          ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
+  }
+
   /// Which one it is in; 0: none.
   unsigned long long capture_number() const {
     if (!is_capturing()) return 0;
@@ -492,6 +498,8 @@ class CudaStream final : public detail::StreamImpl {
   const int device_;
   cudaStream_t stream_;
   const bool owned_;
+  mutable std::mutex processors_mutex_;
+  mutable std::optional<Processors> processors_;  ///< asked for once
   std::mutex mutex_;
   std::shared_ptr<Recording> recording_;     ///< the capture begun here, or joined; may be over
   std::optional<std::thread::id> recorder_;  ///< who began it, if that was here
