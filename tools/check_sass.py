@@ -96,7 +96,7 @@ def successors(code):
 def fences_after(instruction, fences):
     """What `fences` is behind the instruction: {(scope, condition)} of the last fence on every path to it.
 
-    The scope is None on paths without one. A condition: only threads for which it holds have got here by that path.
+    The scope is None on paths without one. A condition: only threads for which it holds arrive on that path.
     """
     _, condition, name, operands = instruction
     if found := FENCE.match(name):

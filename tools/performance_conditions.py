@@ -145,7 +145,7 @@ def side_by_side(figures):
     figures = list(as_chosen(figures))
     if found := list(beside_torch(figures)):
         yield (
-            "**Iridium beside torch**, graph replays: Iridium's time, with the algorithm that it chooses itself, "
+            "**Iridium beside torch**, graph replays: Iridium's time with its `automatic` algorithm, "
             "divided by that of torch's faster form under the same conditions. Below 1 Iridium takes less time.\n"
         )
         yield "\n".join(ratio_table(found)) + "\n"

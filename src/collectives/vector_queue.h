@@ -15,7 +15,7 @@
 
 namespace iridium {
 
-/// The most vectors of 16 bytes that a thread has on their way.
+/// The most vectors of 16 bytes that a thread has in flight.
 inline constexpr int max_queued_vectors = 4;
 
 namespace detail {
