@@ -72,7 +72,7 @@ struct Processors {
 /// A matrix for tensor copies, and the box that one copy moves: 128 bytes wide, and in a block's
 /// memory with the 128-byte swizzle.
 struct TensorBox {
-  DataType type;     ///< fp16 or bf16
+  DataType type;     ///< fp16, bf16, fp32, or uint8 for any type of a byte
   const void* data;  ///< a multiple of 16
   std::size_t rows;
   std::size_t columns;

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "matmul/launch.h"
 #include "matmul/narrow.h"
@@ -10,20 +11,23 @@
 namespace iridium {
 namespace {
 
-/// A Hopper kernel and how long it takes for as many tiles as an H200 works on at a time, with K of
-/// 8192: measured on products of 64 to 16384 rows. Between the same products their ratio is what
-/// counts.
+/// A Hopper kernel, and how long it takes for as many tiles as an H200 works on at a time: measured
+/// on products of 64 to 16384 rows, those with parts of K estimated. Between the same products
+/// their ratio is what counts.
 struct TileCost {
   MatmulAlgorithm algorithm;
   std::size_t rows;  ///< of a cluster's tile
   std::size_t columns;
-  int cluster;
-  double microseconds;
+  int cluster;     ///< blocks
+  double of_tile;  ///< microseconds, to begin and to end, where nothing is done meanwhile
+  double of_8192;  ///< microseconds for K of 8192 elements of 2 bytes
 };
 constexpr TileCost tile_costs[] = {
-    {MatmulAlgorithm::hopper_64x128, 64, 128, 1, 40},
-    {MatmulAlgorithm::hopper_128x128, 256, 128, 2, 54},
-    {MatmulAlgorithm::hopper_128x256, 128, 256, 1, 105},
+    {MatmulAlgorithm::hopper_64x128, 64, 128, 1, 0, 40},
+    {MatmulAlgorithm::hopper_128x128, 256, 128, 2, 0, 54},
+    {MatmulAlgorithm::hopper_128x256, 128, 256, 1, 0, 105},
+    {MatmulAlgorithm::hopper_64x128_k4, 64, 128, 4, 4, 13},
+    {MatmulAlgorithm::hopper_128x128_k2, 128, 128, 2, 4, 26},
 };
 
 /// The same for any number of rows.
@@ -33,35 +37,32 @@ double estimate(const TileCost& cost, const Problem& problem) {
   const std::size_t tiles =
       parts_of(problem.rows, cost.rows) * parts_of(problem.columns, cost.columns);
   const auto at_once = static_cast<std::size_t>(problem.processors.count / cost.cluster);
-  return static_cast<double>(parts_of(tiles, at_once == 0 ? 1 : at_once)) * cost.microseconds;
-}
-
-/// Why rows of a matrix cannot be accessed 16 bytes at a time; empty when they can.
-std::string object_to_rows(const char* which, const void* data, std::size_t pitch) {
-  constexpr std::size_t bytes = 16;
-  if (const auto over = reinterpret_cast<std::uintptr_t>(data) % bytes; over != 0)
-    return fmt::format("{} begins {} bytes behind a multiple of {}", which, over, bytes);
-  constexpr std::size_t elements = bytes / sizeof(bf16);
-  if (pitch % elements != 0)
-    return fmt::format("{} has a pitch of {} elements, which is no multiple of {}", which, pitch,
-                       elements);
-  return {};
-}
-
-std::string object_to_inputs(const Problem& problem) {
-  if (std::string a = object_to_rows("A", problem.a, problem.a_pitch); !a.empty()) return a;
-  return object_to_rows("B", problem.b, problem.b_pitch);
+  const double depth = static_cast<double>(problem.depth * size_of(problem.type)) / (2 * 8192);
+  return static_cast<double>(parts_of(tiles, at_once == 0 ? 1 : at_once)) *
+         (cost.of_tile + cost.of_8192 * depth);
 }
 
 Objection object_to_narrow(const Problem& problem) {
   if (problem.processors.capability == 0) return {Errc::unsupported, "narrow is for NVIDIA GPUs"};
+  if (problem.type != MatmulType::fp16 && problem.type != MatmulType::bf16)
+    return {.reason = "narrow is for fp16 and bf16"};
   if (problem.layout != MatmulLayout::nk) return {.reason = "narrow is for B stored as nk"};
   constexpr std::size_t most = narrow::most_rows;
   if (problem.rows > most)
     return {.reason = fmt::format("narrow is for up to {} rows, not {}", most, problem.rows)};
-  if (problem.depth % 8 != 0)
-    return {.reason = fmt::format("narrow is for K that 8 divides, not {}", problem.depth)};
-  return {.reason = object_to_inputs(problem)};
+  return {};
+}
+
+/// By element type and layout alone.
+std::string object_to_form(MatmulAlgorithm algorithm, const Problem& problem) {
+  const bool is_half = problem.type == MatmulType::fp16 || problem.type == MatmulType::bf16;
+  if (!is_half && problem.layout != MatmulLayout::nk)
+    return fmt::format("{} takes fp32 and e4m3 with B stored as nk", name(algorithm));
+  if (problem.type == MatmulType::fp32 && !problem.tf32)
+    return fmt::format("{} takes fp32 where tf32 is allowed", name(algorithm));
+  if (problem.type == MatmulType::e4m3 && algorithm == MatmulAlgorithm::hopper_128x256)
+    return fmt::format("{} does not take e4m3", name(algorithm));
+  return {};
 }
 
 Objection object_to_hopper(MatmulAlgorithm algorithm, const Problem& problem) {
@@ -79,25 +80,31 @@ Objection object_to_hopper(MatmulAlgorithm algorithm, const Problem& problem) {
     if (extent > most)
       return {.reason = fmt::format("{} is for {} up to {}, not {}", name(algorithm), which, most,
                                     extent)};
-  return {.reason = object_to_inputs(problem)};
+  // Blocks that have parts of K take one tile each.
+  constexpr std::size_t most_tiles = std::size_t{1} << 28;
+  const std::size_t tiles = parts_of(problem.rows, 64) * parts_of(problem.columns, 128);
+  const bool divides_k = algorithm == MatmulAlgorithm::hopper_64x128_k4 ||
+                         algorithm == MatmulAlgorithm::hopper_128x128_k2;
+  if (divides_k && tiles > most_tiles)
+    return {.reason = fmt::format("{} is for up to {} tiles of 64 × 128, not {}", name(algorithm),
+                                  most_tiles, tiles)};
+  return {.reason = object_to_form(algorithm, problem)};
 }
 
 }  // namespace
 
 Objection object_to_algorithm(MatmulAlgorithm algorithm, const Problem& problem) {
+  if (is_hopper(algorithm)) return object_to_hopper(algorithm, problem);
   switch (algorithm) {
     case MatmulAlgorithm::automatic:
     case MatmulAlgorithm::simple:
       return {};
     case MatmulAlgorithm::narrow:
       return object_to_narrow(problem);
-    case MatmulAlgorithm::hopper_64x128:
-    case MatmulAlgorithm::hopper_128x128:
-    case MatmulAlgorithm::hopper_128x256:
-      return object_to_hopper(algorithm, problem);
+    default:
+      return {.reason =
+                  fmt::format("there is no algorithm with number {}", static_cast<int>(algorithm))};
   }
-  return {.reason =
-              fmt::format("there is no algorithm with number {}", static_cast<int>(algorithm))};
 }
 
 MatmulAlgorithm choose_algorithm(const Problem& problem, bool invariant) {
@@ -105,13 +112,16 @@ MatmulAlgorithm choose_algorithm(const Problem& problem, bool invariant) {
     return !object_to_algorithm(algorithm, problem);
   };
   if (!invariant && can(MatmulAlgorithm::narrow)) return MatmulAlgorithm::narrow;
-  // The Hopper kernels take the same problems.
   if (!can(invariant_algorithm)) return MatmulAlgorithm::simple;
   if (invariant) return invariant_algorithm;
-  const TileCost* best = tile_costs;
+  MatmulAlgorithm best = invariant_algorithm;
+  double least = std::numeric_limits<double>::infinity();
   for (const TileCost& cost : tile_costs)
-    if (estimate(cost, problem) < estimate(*best, problem)) best = &cost;
-  return best->algorithm;
+    if (const double time = estimate(cost, problem); time < least && can(cost.algorithm)) {
+      best = cost.algorithm;
+      least = time;
+    }
+  return best;
 }
 
 }  // namespace iridium

@@ -9,6 +9,12 @@ void launch_narrow_product(const Problem& problem);
 /// `algorithm` is one of Hopper's.
 void launch_hopper_product(const Problem& problem, MatmulAlgorithm algorithm);
 
+/// Whether it is one of Hopper's.
+constexpr bool is_hopper(MatmulAlgorithm algorithm) {
+  return algorithm >= MatmulAlgorithm::hopper_64x128 &&
+         algorithm <= MatmulAlgorithm::hopper_128x128_k2;
+}
+
 /// Whether the build has code for Hopper.
 extern const bool has_hopper_kernels;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "iridium/device/matrix.h"
+#include "matmul/epilogue.h"
 
 namespace iridium {
 
@@ -23,6 +24,15 @@ __device__ __forceinline__ uint4 load_once(const T* from) {
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(from));
   return v;
+}
+
+/// The same eight elements, of which `there` are there, at any address.
+template <class T>
+__device__ __forceinline__ uint4 load_eight(const T* from, std::size_t there) {
+  alignas(16) T values[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) values[i] = i < there ? from[i] : T(0.0f);
+  return reinterpret_cast<const uint4&>(values);
 }
 
 template <HalfNumber T>
@@ -47,12 +57,12 @@ __device__ __forceinline__ void add_product(float (&d)[4], std::uint32_t b0, std
 }  // namespace narrow
 
 /// D = A × B for up to 8 × `parts` rows of A. A block takes up to 32 rows of B, all of K; its warps
-/// share K, and their sums are added in a fixed order, which does not depend on A's rows. Rows and
-/// K are multiples of 8 elements in memory aligned to 16 bytes.
+/// share K, and their sums are added in a fixed order, which does not depend on A's rows. With
+/// `vectors`, rows of A and B begin at multiples of 16 bytes and K is a multiple of 8.
 ///
 /// B goes from memory straight into registers: in which order the elements of K are multiplied is
 /// free as long as A and B agree, so a thread's 16 bytes in a row serve as its fragments.
-template <HalfNumber T, int parts>
+template <HalfNumber T, int parts, bool vectors>
 struct NarrowProduct {
   /// The sums of a warp.
   using Partial = float[8 * parts][narrow::block_rows + 1];
@@ -61,7 +71,8 @@ struct NarrowProduct {
   Matrix<T> d;
   Matrix<const T> a;
   Matrix<const T> b;
-  int rows;  ///< of B, for each block
+  int rows;  ///< of B, for each block; pairs where they are gated
+  Epilogue epilogue;
 
   IR_DEVICE void operator()([[maybe_unused]] BlockOf<narrow::warps * 32> block) const {
 #if IR_ON_CUDA
@@ -87,10 +98,17 @@ struct NarrowProduct {
     const int row = block.thread() / block_rows;
     const int column = block.thread() % block_rows;
     if (row >= 8 * parts || row >= static_cast<int>(d.rows) || column >= height) return;
-    float sum = 0;
+    const auto total = [&](int of) {
+      float sum = 0;
 #pragma unroll
-    for (int w = 0; w < warps; ++w) sum += partial[w][row][column];
-    *d.at(row, first + column) = T(sum);
+      for (int w = 0; w < warps; ++w) sum += partial[w][row][of];
+      return sum;
+    };
+    const std::size_t at = first + column;
+    if (!epilogue.gated)
+      *d.at(row, at) = T(epilogue.finished<T>(total(column), row, at));
+    else if (column % 2 == 0)
+      *d.at(row, at / 2) = T(epilogue.finished_pair<T>(total(column), total(column + 1), row, at));
 #endif
   }
 
@@ -116,18 +134,26 @@ struct NarrowProduct {
 #pragma unroll
     for (int i = 0; i < parts; ++i)
       a_rows[i] = a.at(min(row + 8 * i, static_cast<int>(a.rows) - 1), offset);
-    const auto load = [&](std::size_t k, Vectors& vectors) {
+    const auto load = [&](std::size_t k, Vectors& loaded) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const std::size_t at = k + 32 * half;
-        const bool inside = at + offset < b.columns;
+        if constexpr (vectors) {
+          const bool inside = at + offset < b.columns;
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-          vectors.b[i][half] = inside ? load_once(b_rows[i] + at) : make_uint4(0, 0, 0, 0);
+          for (int i = 0; i < 4; ++i)
+            loaded.b[i][half] = inside ? load_once(b_rows[i] + at) : make_uint4(0, 0, 0, 0);
 #pragma unroll
-        for (int i = 0; i < parts; ++i)
-          vectors.a[i][half] = inside ? __ldg(reinterpret_cast<const uint4*>(a_rows[i] + at))
-                                      : make_uint4(0, 0, 0, 0);
+          for (int i = 0; i < parts; ++i)
+            loaded.a[i][half] = inside ? __ldg(reinterpret_cast<const uint4*>(a_rows[i] + at))
+                                       : make_uint4(0, 0, 0, 0);
+        } else {
+          const std::size_t there = at + offset < b.columns ? b.columns - at - offset : 0;
+#pragma unroll
+          for (int i = 0; i < 4; ++i) loaded.b[i][half] = load_eight(b_rows[i] + at, there);
+#pragma unroll
+          for (int i = 0; i < parts; ++i) loaded.a[i][half] = load_eight(a_rows[i] + at, there);
+        }
       }
     };
     Vectors now;

@@ -6,15 +6,19 @@
 #include "backend/backend.h"
 #include "iridium/device/matrix.h"
 #include "iridium/matmul.h"
+#include "matmul/epilogue.h"
 #include "runtime/access.h"
 #include "runtime/library_kernels.h"
 
 namespace iridium {
 
+using detail::MatmulType;
+
 /// Shapes and addresses are checked.
 struct Problem {
   StreamRef& stream;
-  DataType type;
+  MatmulType type;    ///< of A and B
+  MatmulType result;  ///< of D
   void* d;
   const void* a;
   const void* b;
@@ -25,21 +29,38 @@ struct Problem {
   std::size_t a_pitch;
   std::size_t b_pitch;
   MatmulLayout layout;
-  Processors processors;
+  bool tf32 = false;
+  Epilogue epilogue = {};
+  Processors processors = {};
+
+  std::size_t d_columns() const { return epilogue.gated ? columns / 2 : columns; }
 };
+
+/// Bytes of an element.
+constexpr std::size_t size_of(MatmulType type) {
+  if (type == MatmulType::fp32) return 4;
+  return type == MatmulType::e4m3 ? 1 : 2;
+}
 
 /// How many parts of `part` hold `count`.
 constexpr std::size_t parts_of(std::size_t count, std::size_t part) {
   return count / part + (count % part != 0 ? 1 : 0);
 }
 
-/// use(std::type_identity<T>()) for the type that `type` names: fp16 or bf16.
+/// use(T(), D()) for the types of the inputs and of the result.
 template <class Use>
-void with_half_type(DataType type, Use use) {
-  if (type == DataType::fp16)
-    use(std::type_identity<fp16>());
-  else
-    use(std::type_identity<bf16>());
+void with_types(const Problem& problem, Use use) {
+  const bool is_fp16 = problem.result == MatmulType::fp16;
+  switch (problem.type) {
+    case MatmulType::fp16:
+      return use(fp16(), fp16());
+    case MatmulType::bf16:
+      return use(bf16(), bf16());
+    case MatmulType::fp32:
+      return use(float(), float());
+    case MatmulType::e4m3:
+      return is_fp16 ? use(e4m3(), fp16()) : use(e4m3(), bf16());
+  }
 }
 
 /// Launches `blocks` blocks of `kernel` on the problem's stream.

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "iridium/device/matrix.h"
+#include "matmul/epilogue.h"
 
 namespace iridium {
 
 /// D = A × B. Each element is the sum over K in order, in float: its bits depend on its row of A
 /// and its column of B alone.
-template <HalfNumber T, bool b_along_k>
+template <MatmulInput T, MatmulResult<T> D, bool b_along_k>
 struct SimpleProduct {
   static constexpr int rows = 32;
   static constexpr int columns = 128;
@@ -17,14 +18,17 @@ struct SimpleProduct {
   static constexpr int pieces = (rows / piece_rows) * (columns / piece_columns);
   using ABlock = BlockOf<pieces>;
 
-  Matrix<T> d;
   Matrix<const T> a;
   const T* b;
   std::size_t b_pitch;
+  std::size_t columns_of_b;
   std::size_t depth;
+  D* d;
+  std::size_t d_pitch;
+  Epilogue epilogue;
 
   IR_DEVICE void operator()(ABlock block) const {
-    const TileGrid<rows, columns> grid(d, TileOrder::swizzled);
+    const TileGrid<rows, columns> grid(a.rows, columns_of_b, TileOrder::swizzled);
     for (std::size_t i = static_cast<std::size_t>(block.index()); i < grid.count();
          i += static_cast<std::size_t>(block.count())) {
       const auto corner = grid.at(i);
@@ -40,14 +44,14 @@ struct SimpleProduct {
   IR_DEVICE static std::size_t smaller(std::size_t x, std::size_t y) { return x < y ? x : y; }
 
   IR_DEVICE void multiply_piece(std::size_t row, std::size_t column) const {
-    if (row >= d.rows || column >= d.columns) return;
+    if (row >= a.rows || column >= columns_of_b) return;
     // Beyond the last row and column those are read again; what comes of it is not stored.
     const T* from_a[piece_rows];
     const T* from_b[piece_columns];
     for (int r = 0; r < piece_rows; ++r)
-      from_a[r] = a.at(smaller(row + static_cast<std::size_t>(r), d.rows - 1), 0);
+      from_a[r] = a.at(smaller(row + static_cast<std::size_t>(r), a.rows - 1), 0);
     for (int c = 0; c < piece_columns; ++c) {
-      const std::size_t at = smaller(column + static_cast<std::size_t>(c), d.columns - 1);
+      const std::size_t at = smaller(column + static_cast<std::size_t>(c), columns_of_b - 1);
       from_b[c] = b + (b_along_k ? at * b_pitch : at);
     }
     float sums[piece_rows][piece_columns] = {};
@@ -61,11 +65,20 @@ struct SimpleProduct {
       }
     }
     for (int r = 0; r < piece_rows; ++r)
-      for (int c = 0; c < piece_columns; ++c) {
-        const std::size_t at_row = row + static_cast<std::size_t>(r);
-        const std::size_t at_column = column + static_cast<std::size_t>(c);
-        if (at_row < d.rows && at_column < d.columns) *d.at(at_row, at_column) = T(sums[r][c]);
-      }
+      if (const std::size_t at = row + static_cast<std::size_t>(r); at < a.rows)
+        store_row(sums[r], at, column);
+  }
+
+  IR_DEVICE void store_row(const float (&sums)[piece_columns], std::size_t row,
+                           std::size_t column) const {
+    for (int c = 0; c < piece_columns; ++c) {
+      const std::size_t at = column + static_cast<std::size_t>(c);
+      if (at >= columns_of_b) return;
+      if (!epilogue.gated)
+        d[row * d_pitch + at] = D(epilogue.finished<D>(sums[c], row, at));
+      else if (c % 2 == 0)
+        d[row * d_pitch + at / 2] = D(epilogue.finished_pair<D>(sums[c], sums[c + 1], row, at));
+    }
   }
 };
 

@@ -22,7 +22,8 @@ class MatmulChoice : public testing::Test {
                   std::size_t depth, MatmulLayout layout = MatmulLayout::nk) {
     const bool is_kn = layout == MatmulLayout::kn;
     return {.stream = stream_,
-            .type = DataType::bf16,
+            .type = MatmulType::bf16,
+            .result = MatmulType::bf16,
             .d = memory_,
             .a = memory_,
             .b = memory_,
@@ -48,10 +49,10 @@ TEST_F(MatmulChoice, IsTheFastestOfWhatWasMeasured) {
       return choose_algorithm(problem(h200, rows, columns, depth, layout), false);
     };
     const bool is_nk = layout == MatmulLayout::nk;
-    EXPECT_EQ(choice(1, 3584, 8192), is_nk ? narrow : hopper_64x128);
-    EXPECT_EQ(choice(16, 3584, 8192), is_nk ? narrow : hopper_64x128);
-    EXPECT_EQ(choice(64, 3584, 8192), hopper_64x128);
-    EXPECT_EQ(choice(256, 3584, 8192), hopper_64x128);
+    EXPECT_EQ(choice(1, 3584, 8192), is_nk ? narrow : hopper_64x128_k4);
+    EXPECT_EQ(choice(16, 3584, 8192), is_nk ? narrow : hopper_64x128_k4);
+    EXPECT_EQ(choice(64, 3584, 8192), hopper_64x128_k4);
+    EXPECT_EQ(choice(256, 3584, 8192), hopper_128x128_k2);
     EXPECT_EQ(choice(1024, 3584, 8192), hopper_128x256);
     EXPECT_EQ(choice(4096, 3584, 8192), hopper_128x128);
     EXPECT_EQ(choice(16384, 3584, 8192), hopper_128x256);
@@ -67,7 +68,7 @@ TEST_F(MatmulChoice, IsOneForAllRowsWhereItMustBe) {
     EXPECT_EQ(choose_algorithm(problem(h200, rows, 3584, 8192), true),
               has_hopper_kernels ? hopper_128x128 : simple);
     EXPECT_EQ(choose_algorithm(problem(a100, rows, 3584, 8192), true), simple);
-    EXPECT_EQ(choose_algorithm(problem(h200, rows, 3584, 8195), true), simple);
+    EXPECT_EQ(choose_algorithm(problem(cpu, rows, 3584, 8192), true), simple);
   }
 }
 
@@ -79,21 +80,59 @@ TEST_F(MatmulChoice, IsWhatTheDeviceHas) {
   EXPECT_EQ(choose_algorithm(problem(a100, 256, 64, 64), false), simple);
 }
 
-TEST_F(MatmulChoice, IsSimpleWhereRowsCannotBeReadInVectors) {
-  Problem pitch = problem(h200, 256, 64, 64);
-  pitch.a_pitch = 65;
-  EXPECT_EQ(choose_algorithm(pitch, false), simple);
-  Problem input = problem(h200, 256, 64, 64);
-  input.b = memory_ + 2;
-  EXPECT_EQ(choose_algorithm(input, false), simple);
-  // D is written in whatever way it can be.
-  Problem output = problem(h200, 1, 64, 64);
-  output.d = memory_ + 2;
-  EXPECT_EQ(choose_algorithm(output, false), narrow);
+TEST_F(MatmulChoice, DoesNotDependOnAddresses) {
+  for (const std::size_t rows : {1u, 64u, 4096u}) {
+    const Problem aligned = problem(h200, rows, 3584, 8192);
+    Problem other = aligned;
+    other.a = memory_ + 2;
+    other.b = memory_ + 4;
+    other.d = memory_ + 6;
+    other.a_pitch = other.b_pitch = 8195;
+    EXPECT_EQ(choose_algorithm(other, false), choose_algorithm(aligned, false));
+    EXPECT_EQ(choose_algorithm(other, true), choose_algorithm(aligned, true));
+  }
+}
+
+TEST_F(MatmulChoice, DependsOnTypes) {
+  if (!has_hopper_kernels) GTEST_SKIP() << "no code for Hopper in this build";
+  const auto choice = [&](MatmulType type, MatmulLayout layout, bool tf32, std::size_t rows) {
+    Problem of_type = problem(h200, rows, 3584, 8192, layout);
+    of_type.type = type;
+    of_type.tf32 = tf32;
+    return choose_algorithm(of_type, false);
+  };
+  constexpr auto kn = MatmulLayout::kn;
+  constexpr auto nk = MatmulLayout::nk;
+  for (const std::size_t rows : {1u, 16384u}) {
+    EXPECT_EQ(choice(MatmulType::fp32, nk, false, rows), simple);
+    EXPECT_EQ(choice(MatmulType::fp32, kn, true, rows), simple);
+    EXPECT_EQ(choice(MatmulType::e4m3, kn, false, rows), simple);
+  }
+  EXPECT_EQ(choice(MatmulType::fp32, nk, true, 1), hopper_64x128_k4);
+  EXPECT_EQ(choice(MatmulType::fp32, nk, true, 16384), hopper_128x256);
+  EXPECT_EQ(choice(MatmulType::e4m3, nk, false, 1), hopper_64x128_k4);
+  EXPECT_EQ(choice(MatmulType::e4m3, nk, false, 16384), hopper_128x128);
+}
+
+TEST_F(MatmulChoice, HasReasonsAgainstTypes) {
+  if (!has_hopper_kernels) GTEST_SKIP() << "no code for Hopper in this build";
+  const auto reason = [&](MatmulAlgorithm algorithm, MatmulType type, MatmulLayout layout) {
+    Problem of_type = problem(h200, 8, 3584, 8192, layout);
+    of_type.type = type;
+    return object_to_algorithm(algorithm, of_type).reason;
+  };
+  EXPECT_EQ(reason(narrow, MatmulType::e4m3, MatmulLayout::nk), "narrow is for fp16 and bf16");
+  EXPECT_EQ(reason(hopper_64x128, MatmulType::fp32, MatmulLayout::nk),
+            "hopper_64x128 takes fp32 where tf32 is allowed");
+  EXPECT_EQ(reason(hopper_64x128, MatmulType::e4m3, MatmulLayout::kn),
+            "hopper_64x128 takes fp32 and e4m3 with B stored as nk");
+  EXPECT_EQ(reason(hopper_128x256, MatmulType::e4m3, MatmulLayout::nk),
+            "hopper_128x256 does not take e4m3");
 }
 
 TEST_F(MatmulChoice, HasHopperOnHopperAlone) {
-  for (const MatmulAlgorithm algorithm : {hopper_64x128, hopper_128x128, hopper_128x256}) {
+  for (const MatmulAlgorithm algorithm : matmul_algorithms()) {
+    if (!is_hopper(algorithm)) continue;
     const Objection on_a100 = object_to_algorithm(algorithm, problem(a100, 256, 64, 64));
     EXPECT_EQ(on_a100.code, Errc::unsupported);
     EXPECT_NE(on_a100.reason.find("9.0, not 8.0"), std::string::npos) << on_a100.reason;

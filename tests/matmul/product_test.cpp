@@ -40,19 +40,19 @@ class BeforeGuard {
   void* pages_;
 };
 
-/// Every algorithm that can, in both types and layouts.
+/// Every algorithm that can, with all types and both layouts.
 void check(Context& context, ProductCase product, std::uint32_t seed) {
   Stream stream = context.make_stream();
   for (const MatmulLayout layout : matmul_layouts()) {
     product.layout = layout;
-    for_both_types([&]<class T>(T) {
-      Operands<T> operands(context, product, seed);
+    for_all_types([&]<class T, class D>(T, D) {
+      Operands<T, D> operands(context, product, seed);
       for (const MatmulAlgorithm algorithm : matmul_algorithms()) {
-        if (!has_algorithm(stream, algorithm) || !takes(algorithm, product)) continue;
+        if (!has_algorithm(stream, algorithm) || !takes<T>(algorithm, product)) continue;
         operands.renew(++seed);
-        operands.multiply(stream, {.algorithm = algorithm});
-        const std::string error = operands.find_error(stream);
-        EXPECT_EQ(error, "") << name(algorithm) << ", " << name(data_type_of<T>()) << ", "
+        operands.multiply(stream, options_of<T>(algorithm));
+        const std::string error = operands.find_error(stream, is_coarse<T>(algorithm));
+        EXPECT_EQ(error, "") << name(algorithm) << ", " << type_name<T>() << ", "
                              << describe(product);
       }
     });
@@ -94,7 +94,7 @@ TEST(Matmul, WithoutRowsOrColumnsWritesNothing) {
   check(context, {.shape = {0, 40, 64}}, 1);
   check(context, {.shape = {33, 0, 64}}, 1);
   Stream stream = context.make_stream();
-  matmul(stream, Matrix<bf16>(), {}, {});
+  matmul(stream, Matrix<bf16>(), Matrix<const bf16>(), Matrix<const bf16>());
   stream.synchronize();
 }
 
@@ -126,23 +126,47 @@ TEST(Matmul, TakesAnyAddress) {
   }
 }
 
+TEST(Matmul, MakesFp16OfE4m3) {
+  Context context(options());
+  Stream stream = context.make_stream();
+  const ProductCase product = {.shape = {70, 136, 200}, .layout = MatmulLayout::nk};
+  for (const MatmulAlgorithm algorithm : matmul_algorithms()) {
+    if (!has_algorithm(stream, algorithm) || !takes<e4m3>(algorithm, product)) continue;
+    Operands<e4m3, fp16> operands(context, product, 1);
+    operands.multiply(stream, {.algorithm = algorithm});
+    EXPECT_EQ(operands.find_error(stream, is_coarse<e4m3>(algorithm)), "") << name(algorithm);
+  }
+}
+
+TEST(Matmul, MultipliesFloatsInFullUnlessTf32IsAllowed) {
+  Context context(options());
+  Stream stream = context.make_stream();
+  for (const MatmulLayout layout : matmul_layouts()) {
+    Operands<float> operands(context, {.shape = {70, 136, 200}, .layout = layout}, 1);
+    operands.multiply(stream, {});
+    EXPECT_EQ(operands.find_error(stream), "") << name(layout);
+  }
+}
+
 TEST(Matmul, ReplaysWithWhatIsThere) {
   Context context(options());
   Stream stream = context.make_stream();
   for (const MatmulLayout layout : matmul_layouts())
-    for_both_types([&]<class T>(T) {
+    for_all_types([&]<class T, class D>(T, D) {
       for (const MatmulAlgorithm algorithm : matmul_algorithms()) {
-        const ProductCase product = {.shape = {16, 136, 200}, .layout = layout};
-        if (!has_algorithm(stream, algorithm) || !takes(algorithm, product)) continue;
-        Operands<T> operands(context, product, 1);
+        const ProductCase product = {
+            .shape = {16, 136, 200}, .layout = layout, .finish = {.bias = Finish::Bias::columns}};
+        if (!has_algorithm(stream, algorithm) || !takes<T>(algorithm, product)) continue;
+        Operands<T, D> operands(context, product, 1);
         stream.begin_capture();
-        operands.multiply(stream, {.algorithm = algorithm});
+        operands.multiply(stream, options_of<T>(algorithm));
         const Graph graph = stream.end_capture();
         EXPECT_NE(operands.find_error(stream), "") << "recorded, not run";
         for (std::uint32_t seed = 2; seed < 5; ++seed) {
           operands.renew(seed);
           stream.launch(graph);
-          EXPECT_EQ(operands.find_error(stream), "") << name(algorithm) << ", " << name(layout);
+          EXPECT_EQ(operands.find_error(stream, is_coarse<T>(algorithm)), "")
+              << name(algorithm) << ", " << type_name<T>() << ", " << name(layout);
         }
       }
     });
@@ -165,14 +189,18 @@ TEST(Matmul, ReadsNothingBehindItsOperands) {
   constexpr std::size_t columns = 11;
   constexpr std::size_t depth = 13;
   for (const MatmulLayout layout : matmul_layouts())
-    for_both_types([&]<class T>(T) {
-      const BeforeGuard d(rows * columns * sizeof(T));
+    for_all_types([&]<class T, class D>(T, D) {
+      const BeforeGuard d(rows * columns * sizeof(D));
       const BeforeGuard a(rows * depth * sizeof(T));
       const BeforeGuard b(depth * columns * sizeof(T));
+      const BeforeGuard bias(columns * sizeof(D));
+      const BeforeGuard scales(rows * sizeof(float));
       const bool is_kn = layout == MatmulLayout::kn;
-      matmul(stream, Matrix<T>{d.at<T>(), rows, columns, columns}, {a.at<T>(), rows, depth, depth},
-             {b.at<T>(), is_kn ? depth : columns, is_kn ? columns : depth, is_kn ? columns : depth},
-             {.layout = layout});
+      const std::size_t pitch = is_kn ? columns : depth;
+      matmul(stream, Matrix<D>{d.at<D>(), rows, columns, columns},
+             Matrix<const T>{a.at<T>(), rows, depth, depth},
+             Matrix<const T>{b.at<T>(), is_kn ? depth : columns, pitch, pitch}, {.layout = layout},
+             {.a_scales = {scales.at<float>(), true}, .bias = bias.at<D>()});
       stream.synchronize();
     });
 }
@@ -182,7 +210,7 @@ TEST(Matmul, KeepsInfinitiesAndNaN) {
   Stream stream = context.make_stream();
   for (const MatmulAlgorithm algorithm : matmul_algorithms()) {
     const ProductCase product = {.shape = {2, 8, 64}, .layout = MatmulLayout::nk};
-    if (!has_algorithm(stream, algorithm) || !takes(algorithm, product)) continue;
+    if (!has_algorithm(stream, algorithm) || !takes<bf16>(algorithm, product)) continue;
     Operands<bf16> operands(context, product, 1);
     const auto write = [&](std::size_t row, float value) {
       const bf16 element(value);
@@ -192,7 +220,7 @@ TEST(Matmul, KeepsInfinitiesAndNaN) {
     write(0, std::numeric_limits<float>::infinity());
     write(1, std::numeric_limits<float>::quiet_NaN());
     operands.multiply(stream, {.algorithm = algorithm});
-    const std::vector<std::uint16_t> bits = operands.result(stream);
+    const std::vector<std::uint32_t> bits = operands.result(stream);
     for (std::size_t i = 0; i < 8; ++i) {
       EXPECT_EQ(bits[i] & 0x7fff, 0x7f80) << name(algorithm);
       EXPECT_GT(bits[8 + i] & 0x7fff, 0x7f80) << name(algorithm);

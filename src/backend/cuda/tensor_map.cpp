@@ -11,10 +11,20 @@ static_assert(sizeof(TensorMap) == sizeof(CUtensorMap) &&
               alignof(TensorMap) >= alignof(CUtensorMap));
 
 CUtensorMapDataType tensor_type(DataType type) {
-  if (type == DataType::fp16) return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  if (type == DataType::bf16) return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  throw Error(Errc::invalid_argument,
-              fmt::format("tensor copies of {}: expected fp16 or bf16", name(type)));
+  switch (type) {
+    case DataType::fp16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DataType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DataType::fp32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DataType::uint8:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    default:
+      throw Error(
+          Errc::invalid_argument,
+          fmt::format("tensor copies of {}: expected fp16, bf16, fp32 or uint8", name(type)));
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // From a warpgroup's sums to D.
 #pragma once
 
+#include "matmul/epilogue.h"
 #include "matmul/hopper/geometry.h"
 #include "matmul/hopper/instructions.h"
 
@@ -8,18 +9,98 @@
 
 namespace iridium::hopper {
 
-/// D, and what of it there is.
-template <HalfNumber T>
+/// D, and what of A × B there is.
+template <class D>
 struct Output {
-  const TensorMap* map;  ///< null: D is nothing that tensor copies can write
-  T* data;
+  const TensorMap* map;  ///< null: sums are finished one by one
+  const Epilogue& epilogue;
+  D* data;
   std::size_t pitch;
   int rows;
   int columns;
+  bool allows_vectors;  ///< rows of D begin at multiples of 16 bytes
 };
 
+/// Where four sums lie, in rows of `columns`: so that neither threads with rows below each other
+/// nor those with sums beside each other meet in a bank.
+template <int columns>
+__device__ __forceinline__ std::uint32_t place_of_sums(int row, int four) {
+  return static_cast<std::uint32_t>(row * columns * 4 + (four ^ row % 8) * 16);
+}
+
+/// Writes a warpgroup's sums to the block's memory, from (row, column) on.
+template <int columns, int accumulators>
+__device__ __forceinline__ void put_sums(std::uint32_t to, const float* sums, int row, int column) {
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < accumulators / 2; ++i) {
+    const int four = column / 4 + i / 2 * 2 + lane % 4 / 2;
+    const int below = row + warp * 16 + lane / 4 + i % 2 * 8;
+    store_pair(to + place_of_sums<columns>(below, four) + lane % 2 * 8, sums[2 * i],
+               sums[2 * i + 1]);
+  }
+}
+
+/// Finishes eight sums beside each other, and writes what becomes of them.
+template <class D>
+__device__ __forceinline__ void store_eight(const Output<D>& out, const float (&sums)[8], int row,
+                                            int column) {
+  const bool gated = out.epilogue.gated;
+  const int there = min(8, out.columns - column);
+  alignas(16) D results[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if (gated && i % 2 == 0 && i < there)
+      results[i / 2] =
+          D(out.epilogue.template finished_pair<D>(sums[i], sums[i + 1], row, column + i));
+    if (!gated && i < there)
+      results[i] = D(out.epilogue.template finished<D>(sums[i], row, column + i));
+  }
+  D* const to = out.data + row * out.pitch + (gated ? column / 2 : column);
+  if (out.allows_vectors && there == 8) {
+    constexpr int words = 8 * sizeof(D) / sizeof(uint2);
+#pragma unroll
+    for (int i = 0; i < words; ++i)
+      if (!gated || i < words / 2)
+        reinterpret_cast<uint2*>(to)[i] = reinterpret_cast<const uint2*>(results)[i];
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (i < (gated ? there / 2 : there)) to[i] = results[i];
+}
+
+/// Finishes `rows` rows of sums, from `first` on, that threads of this block put into `parts`
+/// blocks of the cluster; they are added in the blocks' order. Row 0 is at (row, column) of A × B.
+template <int columns, int parts, class D>
+__device__ __forceinline__ void store_rows(const Output<D>& out, std::uint32_t from, int first,
+                                           int rows, int row, int column, int thread, int threads) {
+  constexpr int eights = columns / 8;
+#pragma unroll 1
+  for (int i = thread; i < rows * eights; i += threads) {
+    const int below = first + i / eights;
+    const int beside = i % eights;
+    if (row + below >= out.rows || column + beside * 8 >= out.columns) continue;
+    float sums[8] = {};
+#pragma unroll
+    for (int part = 0; part < parts; ++part) {
+      const std::uint32_t memory = parts == 1 ? from : address_at(from, part);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float4 four = load_four(memory + place_of_sums<columns>(below, 2 * beside + half));
+        sums[4 * half] += four.x;
+        sums[4 * half + 1] += four.y;
+        sums[4 * half + 2] += four.z;
+        sums[4 * half + 3] += four.w;
+      }
+    }
+    store_eight(out, sums, row + below, column + beside * 8);
+  }
+}
+
 /// Writes 64 × 64 of a warpgroup's sums to a panel in the block's memory, with the swizzle.
-template <HalfNumber T>
+template <HalfNumber D>
 __device__ __forceinline__ void fill_panel(std::uint32_t panel, const float* sums) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -28,50 +109,39 @@ __device__ __forceinline__ void fill_panel(std::uint32_t panel, const float* sum
   for (int pair = 0; pair < 4; ++pair) {
     const float* s = sums + 8 * pair;
     const int chunk = (2 * pair + lane / 16) ^ (lane % 8);
-    store_matrices(row + chunk * 16, pack<T>(s[0], s[1]), pack<T>(s[2], s[3]), pack<T>(s[4], s[5]),
-                   pack<T>(s[6], s[7]));
+    store_matrices(row + chunk * 16, pack<D>(s[0], s[1]), pack<D>(s[2], s[3]), pack<D>(s[4], s[5]),
+                   pack<D>(s[6], s[7]));
   }
 }
 
-/// Copies a panel element by element.
-template <HalfNumber T>
-__device__ __forceinline__ void copy_panel(const Output<T>& out, const std::byte* panel, int row,
-                                           int column) {
-#pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x) % 128; i < panel_rows * 64; i += 128) {
-    const int down = i / 64;
-    const int across = i % 64;
-    if (row + down >= out.rows || column + across >= out.columns) continue;
-    const int chunk = (across / 8) ^ (down % 8);
-    out.data[static_cast<std::size_t>(row + down) * out.pitch + column + across] =
-        reinterpret_cast<const T*>(panel + down * row_bytes + chunk * 16)[across % 8];
-  }
-}
-
-/// Writes a warpgroup's sums to D from (row, column) on, panel by panel. `panel`, of two at
-/// `staging`, is the next one to fill.
-template <HalfNumber T, int accumulators>
-__device__ __forceinline__ void store_sums(const float (&sums)[accumulators], const Output<T>& out,
-                                           std::byte* staging, int& panel, int row, int column,
+/// Writes a warpgroup's sums to D from (row, column) on, 64 columns at a time. `staging`: two
+/// panels of the warpgroup's own. `panel` is the next one to fill.
+template <class D, int accumulators>
+__device__ __forceinline__ void store_sums(const float (&sums)[accumulators], const Output<D>& out,
+                                           std::uint32_t staging, int& panel, int row, int column,
                                            int group) {
-  const bool is_leader = threadIdx.x % 128 == 0;
+  const int thread = static_cast<int>(threadIdx.x) % 128;
 #pragma unroll
   for (int part = 0; part < accumulators / 32; ++part) {
     const int first = column + part * 64;
     if (row >= out.rows || first >= out.columns) return;
-    std::byte* const to = staging + panel * panel_bytes;
-    panel ^= 1;
-    // The store before the last one was from the panel that is filled now.
-    if (is_leader) await_stores_read<1>();
-    sync_group(group);
-    fill_panel<T>(shared_address(to), sums + part * 32);
-    order_before_copies();
-    sync_group(group);
     if (out.map == nullptr) {
-      copy_panel(out, to, row, first);
       sync_group(group);
-    } else if (is_leader) {
-      store_box(out.map, shared_address(to), row, first);
+      put_sums<64, 32>(staging, sums + part * 32, 0, 0);
+      sync_group(group);
+      store_rows<64, 1>(out, staging, 0, 64, row, first, thread, 128);
+      continue;
+    }
+    if constexpr (HalfNumber<D>) {
+      const std::uint32_t to = staging + panel * panel_bytes;
+      panel ^= 1;
+      // The store before the last one was from the panel that is filled now.
+      if (thread == 0) await_stores_read<1>();
+      sync_group(group);
+      fill_panel<D>(to, sums + part * 32);
+      order_before_copies();
+      sync_group(group);
+      if (thread == 0) store_box(out.map, to, row, first);
     }
   }
 }

@@ -58,14 +58,47 @@ __device__ __forceinline__ void await_phase(std::uint32_t barrier, std::uint32_t
 __device__ __forceinline__ void sync_group(int group) {
   asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
+/// The threads of both warpgroups that multiply meet.
+__device__ __forceinline__ void sync_groups() {
+  asm volatile("bar.sync 3, 256;" ::: "memory");
+}
 /// The cluster's threads meet. Orders no memory.
 __device__ __forceinline__ void sync_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
+}
+/// The cluster's threads meet, and see what others have written to its blocks' memory.
+__device__ __forceinline__ void exchange_in_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
 }
 __device__ __forceinline__ int rank_in_cluster() {
   int rank = 0;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
+}
+
+/// The address of the same place in another block of the cluster.
+__device__ __forceinline__ std::uint32_t address_at(std::uint32_t address, int block) {
+  std::uint32_t there = 0;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+  return there;
+}
+/// From the memory of any block of the cluster.
+__device__ __forceinline__ float4 load_four(std::uint32_t from) {
+  float4 v;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(from)
+               : "memory");
+  return v;
+}
+/// To this block's memory.
+__device__ __forceinline__ void store_pair(std::uint32_t to, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+__device__ __forceinline__ void store_vector(std::uint32_t to, uint4 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
 }
 
 // Tensor copies

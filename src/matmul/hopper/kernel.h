@@ -1,29 +1,30 @@
-// The matrix product on Hopper: blocks stay, and take one tile of D after the other. One warpgroup
-// keeps a ring of stages full by tensor copies; two multiply what is in them, and store.
+// The matrix product on Hopper: blocks stay, and take one tile of A × B after the other. One
+// warpgroup keeps a ring of stages full; two multiply what is in them, and store.
 #pragma once
 
 #include "iridium/device/matrix.h"
-#include "iridium/device/tensor_map.h"
 #include "matmul/hopper/epilogue.h"
-#include "matmul/hopper/geometry.h"
-#include "matmul/hopper/instructions.h"
+#include "matmul/hopper/loading.h"
 #include "matmul/hopper/wgmma.h"
 
 namespace iridium::hopper {
 
 /// What all kernels are given.
-template <HalfNumber T>
+template <MatmulInput T, MatmulResult<T> D>
 struct Product {
-  TensorMap a;
-  TensorMap b;
-  TensorMap d;  ///< when `stores_boxes`
-  T* d_data;
+  Operand<T> a;
+  Operand<T> b;
+  TensorMap d;       ///< when `stores_boxes`
+  bool loads_boxes;  ///< by tensor copies; else element by element
+  bool stores_boxes;
+  bool stores_vectors;  ///< rows of D begin at multiples of 16 bytes
+  D* d_data;
   std::size_t d_pitch;
-  int rows;     ///< of D
-  int columns;  ///< of D
+  int rows;     ///< of A × B
+  int columns;  ///< of A × B
   int k_blocks;
   int band;  ///< clusters' tiles below each other that are done together
-  bool stores_boxes;
+  Epilogue epilogue;
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -45,67 +46,83 @@ struct Place {
 template <TileShape tile>
 struct Ring {
   using G = Geometry<tile>;
-  std::byte* staging;
   std::uint32_t stages;
+  std::uint32_t staging;
   std::uint32_t full;   ///< barriers: a stage's bytes are here
   std::uint32_t empty;  ///< barriers: the cluster's warpgroups have read it
 
   __device__ __forceinline__ Ring() {
     extern __shared__ std::byte block_memory[];
-    std::byte* const aligned =
-        block_memory + (G::alignment - shared_address(block_memory) % G::alignment) % G::alignment;
-    staging = aligned + G::stages * G::stage_bytes;
-    stages = opaque(shared_address(aligned));
-    full = opaque(shared_address(staging + G::staging_bytes));
+    const std::uint32_t memory = shared_address(block_memory);
+    stages = opaque(memory + (G::alignment - memory % G::alignment) % G::alignment);
+    staging = stages + G::stages * G::stage_bytes;
+    full = opaque(staging + G::staging_bytes);
     empty = full + G::stages * 8;
   }
-  /// By one thread.
-  __device__ __forceinline__ void init() const {
+  /// By one thread. So many threads fill a stage.
+  __device__ __forceinline__ void init(int fillers) const {
     for (int i = 0; i < G::stages; ++i) {
-      init_barrier(full + 8 * i, 1);
+      init_barrier(full + 8 * i, fillers);
       init_barrier(empty + 8 * i, tile.cluster * G::groups * 4);
     }
     publish_barriers();
   }
 };
 
-/// Loads this block's stages of the tiles, one thread alone.
-template <HalfNumber T, TileShape tile, bool b_along_k, class Tiles>
-__device__ __forceinline__ void load_stages(const Product<T>& product, const Ring<tile>& ring,
-                                            const Tiles& tiles, int rank) {
+/// The tiles of a cluster: bands keep those that run at the same time close to a square, for the
+/// L2 cache's sake. Of each, the blocks have rows or parts of K.
+template <TileShape tile>
+struct ClusterTiles {
+  TileGrid<tile.rows() * tile.cluster, tile.columns> grid;
+  unsigned cluster;
+  unsigned clusters;
+  int rank;
+  int k_blocks;
+
+  __device__ __forceinline__ int first_k() const {
+    return tile.k_parts == 1 ? 0 : rank * k_blocks / tile.k_parts;
+  }
+  __device__ __forceinline__ int end_k() const {
+    return tile.k_parts == 1 ? k_blocks : (rank + 1) * k_blocks / tile.k_parts;
+  }
+  template <class Function>
+  __device__ __forceinline__ void for_each(Function function) const {
+    for (std::size_t i = cluster; i < grid.count(); i += clusters) {
+      const auto corner = grid.at(i);
+      const int below = tile.cluster == 1 ? 0 : rank * tile.rows();
+      function(static_cast<int>(corner.row) + below, static_cast<int>(corner.column));
+    }
+  }
+};
+
+/// Loads this block's stages of the tiles: one thread by tensor copies, or all of the warpgroup.
+template <TileShape tile, bool b_along_k, class T, class D>
+__device__ __forceinline__ void load_stages(const Product<T, D>& product, const Ring<tile>& ring,
+                                            const ClusterTiles<tile>& tiles) {
   using G = Geometry<tile>;
   Place<G::stages> place;
-  tiles.for_each([&](int row, int column) {
-    for (int k = 0; k < product.k_blocks; ++k) {
-      // The warps that multiply arrive. A new barrier is as one whose phase 1 is over: the first
-      // round does not wait.
-      await_phase(ring.empty + 8 * place.stage, place.parity ^ 1);
-      const std::uint32_t full = ring.full + 8 * place.stage;
-      const std::uint32_t a = ring.stages + place.stage * G::stage_bytes;
-      const std::uint32_t b = a + tile.rows() * row_bytes;
-      arrive_expecting(full, G::stage_bytes);
-      copy_box(a, &product.a, row, k * k_block, full);
-      // Each block of a cluster loads half of B's part, for both.
-      if constexpr (b_along_k && tile.cluster == 1) {
-        copy_box(b, &product.b, column, k * k_block, full);
-      } else if constexpr (b_along_k) {
-        constexpr int half = tile.columns / 2;
-        copy_box_to_both(b + rank * half * row_bytes, &product.b, column + rank * half, k * k_block,
-                         full);
-      } else {
-#pragma unroll
-        for (int panel = 0; panel < tile.columns / 64; ++panel) {
-          if constexpr (tile.cluster == 1)
-            copy_box(b + panel * panel_bytes, &product.b, k * k_block, column + panel * 64, full);
-          else if (panel % 2 == rank)
-            copy_box_to_both(b + panel * panel_bytes, &product.b, k * k_block, column + panel * 64,
-                             full);
-        }
+  const auto for_each_stage = [&](auto load) {
+    tiles.for_each([&](int row, int column) {
+      for (int k = tiles.first_k(); k < tiles.end_k(); ++k) {
+        // The warps that multiply arrive. A new barrier is as one whose phase 1 is over: the first
+        // round does not wait.
+        await_phase(ring.empty + 8 * place.stage, place.parity ^ 1);
+        load(ring.stages + place.stage * G::stage_bytes, ring.full + 8 * place.stage, row, column,
+             k * k_block<T>);
+        place.advance();
       }
-      place.advance();
-    }
-  });
+    });
+  };
+  if (!product.loads_boxes)
+    for_each_stage([&](std::uint32_t to, std::uint32_t full, int row, int column, int k) {
+      copy_stage<tile, b_along_k>(to, full, product.a, product.b, row, column, k);
+    });
+  else if (threadIdx.x == 0)
+    for_each_stage([&](std::uint32_t to, std::uint32_t full, int row, int column, int k) {
+      request_stage<tile, b_along_k>(to, full, product.a, product.b, row, column, k, tiles.rank);
+    });
   if constexpr (tile.cluster > 1) {
+    if (threadIdx.x != 0) return;
     // The block's memory must outlive what the other block sends: once every stage is empty, all
     // its copies and arrivals are here, and ours are there.
     for (int i = 0; i < G::stages; ++i) {
@@ -115,17 +132,23 @@ __device__ __forceinline__ void load_stages(const Product<T>& product, const Rin
   }
 }
 
+/// fp8 products keep 13 bits of their sums: every few stages those are added to others in fp32.
+template <class T>
+inline constexpr int stages_in_one_sum = std::same_as<T, e4m3> ? 4 : 0;
+
 /// One warpgroup's part of the tiles.
-template <HalfNumber T, TileShape tile, bool b_along_k, class Tiles>
-__device__ __forceinline__ void multiply_stages(const Product<T>& product, const Ring<tile>& ring,
-                                                const Tiles& tiles) {
+template <TileShape tile, bool b_along_k, class T, class D>
+__device__ __forceinline__ void multiply_stages(const Product<T, D>& product,
+                                                const Ring<tile>& ring,
+                                                const ClusterTiles<tile>& tiles) {
   using G = Geometry<tile>;
+  constexpr int together = stages_in_one_sum<T>;
   const int group = static_cast<int>(threadIdx.x) / 128 - 1;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group_row = group / G::column_groups * 64;
   const int group_column = group % G::column_groups * G::group_columns;
-  // Along K: rows of 128 bytes, 8 of them to an atom of the swizzle, in which 16 elements of K are
-  // 32 bytes. Across: panels of 64 columns, in which 8 rows of K are an atom.
+  // Along K: rows of 128 bytes, 8 of them to an atom of the swizzle, in which a product takes 32
+  // bytes. Across: panels of 64 columns, in which 8 rows of K are an atom.
   constexpr std::uint32_t a_step = 32 >> 4;
   constexpr std::uint32_t b_step = (b_along_k ? 32 : 16 * row_bytes) >> 4;
   constexpr std::uint64_t a_layout = operand_layout(16, 8 * row_bytes);
@@ -136,9 +159,14 @@ __device__ __forceinline__ void multiply_stages(const Product<T>& product, const
   };
   const std::uint32_t first_a = operand(group_row);
   const std::uint32_t first_b = operand(tile.rows() + group_column);
-  std::byte* const staging = ring.staging + group * 2 * panel_bytes;
-  const Output<T> out = {product.stores_boxes ? &product.d : nullptr, product.d_data,
-                         product.d_pitch, product.rows, product.columns};
+  const std::uint32_t staging = ring.staging + group * 2 * panel_bytes;
+  const Output<D> out = {product.stores_boxes ? &product.d : nullptr,
+                         product.epilogue,
+                         product.d_data,
+                         product.d_pitch,
+                         product.rows,
+                         product.columns,
+                         product.stores_vectors};
   // Every warp answers for its own reads.
   const auto release = [&](int stage) {
     if constexpr (tile.cluster > 1) {
@@ -149,64 +177,75 @@ __device__ __forceinline__ void multiply_stages(const Product<T>& product, const
   };
 
   float sums[G::accumulators];
+  float whole_sums[together > 0 ? G::accumulators : 1];
 #pragma unroll
   for (float& sum : sums) sum = 0;
   Place<G::stages> place;
   int panel = 0;
   tiles.for_each([&](int row, int column) {
     int previous = place.stage;
+    const int first_k = tiles.first_k();
+    const int end_k = tiles.end_k();
+#pragma unroll
+    for (float& sum : whole_sums) sum = 0;
     pin(sums);
-    for (int k = 0; k < product.k_blocks; ++k) {
+    for (int k = first_k; k < end_k; ++k) {
       await_phase(ring.full + 8 * place.stage, place.parity);  // the thread that loads, and copies
       const std::uint32_t stage = place.stage * (G::stage_bytes >> 4);
+      const bool is_first = together > 0 ? (k - first_k) % together == 0 : k == first_k;
       fence_products();
 #pragma unroll
-      for (int part = 0; part < k_block / 16; ++part)
+      for (int part = 0; part < row_bytes / 32; ++part)
         multiply_tile<T, !b_along_k>(sums, a_layout | (first_a + stage + part * a_step),
                                      b_layout | (first_b + stage + part * b_step),
-                                     part > 0 || k > 0);
+                                     part > 0 || !is_first);
       commit_products();
       // One group of products stays in flight; the one before it has read its stage.
       await_products<1>();
-      if (k > 0) release(previous);
+      if (k > first_k) release(previous);
       previous = place.stage;
       place.advance();
+      if constexpr (together > 0) {
+        if ((k - first_k) % together != together - 1 && k != end_k - 1) continue;
+        await_products<0>();
+        pin(sums);
+#pragma unroll
+        for (int i = 0; i < G::accumulators; ++i) whole_sums[i] += sums[i];
+      }
     }
     await_products<0>();
     pin(sums);
-    release(previous);
-    store_sums(sums, out, staging, panel, row + group_row, column + group_column, group);
+    if (first_k < end_k) release(previous);
+    if constexpr (together > 0) {
+#pragma unroll
+      for (int i = 0; i < G::accumulators; ++i) sums[i] = whole_sums[i];
+    }
+    if constexpr (tile.k_parts == 1) {
+      store_sums(sums, out, staging, panel, row + group_row, column + group_column, group);
+    } else {
+      // Both warpgroups have read the last stages.
+      sync_groups();
+      put_sums<tile.columns, G::accumulators>(ring.stages, sums, group_row, group_column);
+      exchange_in_cluster();
+      constexpr int rows = tile.rows() / tile.k_parts;
+      store_rows<tile.columns, tile.k_parts>(out, ring.stages, tiles.rank * rows, rows, row, column,
+                                             static_cast<int>(threadIdx.x) - 128, 128 * G::groups);
+    }
   });
   // The stores must have read the block's memory before the block gives it back.
-  if (threadIdx.x % 128 == 0) await_stores_read<0>();
+  if (product.stores_boxes && threadIdx.x % 128 == 0) await_stores_read<0>();
 }
 
-/// The tiles of a cluster: bands keep those that run at the same time close to a square, for the
-/// L2 cache's sake.
-template <TileShape tile>
-struct ClusterTiles {
-  TileGrid<tile.rows() * tile.cluster, tile.columns> grid;
-  unsigned cluster;
-  unsigned clusters;
-  int rank;
-
-  template <class Function>
-  __device__ __forceinline__ void for_each(Function function) const {
-    for (std::size_t i = cluster; i < grid.count(); i += clusters) {
-      const auto corner = grid.at(i);
-      function(static_cast<int>(corner.row) + rank * tile.rows(), static_cast<int>(corner.column));
-    }
-  }
-};
-
-template <HalfNumber T, TileShape tile, bool b_along_k>
-__device__ __forceinline__ void multiply(const Product<T>& product) {
+template <TileShape tile, bool b_along_k, class T, class D>
+__device__ __forceinline__ void multiply(const Product<T, D>& product) {
   const Ring<tile> ring;
-  const int rank = tile.cluster > 1 ? rank_in_cluster() : 0;
+  const int rank = tile.blocks() > 1 ? rank_in_cluster() : 0;
   if (threadIdx.x == 0) {
-    ring.init();
-    prefetch(&product.a);
-    prefetch(&product.b);
+    ring.init(product.loads_boxes ? 1 : 128);
+    if (product.loads_boxes) {
+      prefetch(&product.a.map);
+      prefetch(&product.b.map);
+    }
     if (product.stores_boxes) prefetch(&product.d);
   }
   __syncthreads();
@@ -215,30 +254,34 @@ __device__ __forceinline__ void multiply(const Product<T>& product) {
   const ClusterTiles<tile> tiles = {
       {static_cast<std::size_t>(product.rows), static_cast<std::size_t>(product.columns),
        TileOrder::swizzled, static_cast<std::size_t>(product.band)},
-      blockIdx.x / tile.cluster,
-      gridDim.x / tile.cluster,
-      rank};
+      blockIdx.x / tile.blocks(),
+      gridDim.x / tile.blocks(),
+      rank,
+      product.k_blocks};
   if (threadIdx.x < 128) {
     give_registers<40>();
-    if (threadIdx.x == 0) load_stages<T, tile, b_along_k>(product, ring, tiles, rank);
+    load_stages<tile, b_along_k>(product, ring, tiles);
+    if constexpr (tile.k_parts > 1) exchange_in_cluster();
   } else {
     take_registers<232>();
-    multiply_stages<T, tile, b_along_k>(product, ring, tiles);
+    multiply_stages<tile, b_along_k>(product, ring, tiles);
   }
+  // Others read sums in this block's memory.
+  if constexpr (tile.k_parts > 1) exchange_in_cluster();
 }
 
 #endif
 
-/// `b_along_k`: B is stored as [N,K].
-template <HalfNumber T, TileShape tile, bool b_along_k>
+/// `b_along_k`: B is stored as [N,K]. With parts of K, there are as many clusters as tiles.
+template <MatmulInput T, MatmulResult<T> D, TileShape tile, bool b_along_k>
 struct Multiply {
   static constexpr int block_bytes = Geometry<tile>::block_bytes;
-  static constexpr int cluster = tile.cluster;
-  Product<T> product;
+  static constexpr int cluster = tile.blocks();
+  Product<T, D> product;
 
   IR_DEVICE void operator()(BlockOf<Geometry<tile>::threads>) const {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    multiply<T, tile, b_along_k>(product);
+    multiply<tile, b_along_k>(product);
 #endif
   }
 };

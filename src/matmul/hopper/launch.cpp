@@ -24,77 +24,126 @@ std::size_t band_of(std::size_t row_tiles, int at_once, double rows, double colu
   return parts_of(row_tiles, bands);
 }
 
-bool allows_stores(const Problem& problem) {
-  return reinterpret_cast<std::uintptr_t>(problem.d) % 16 == 0 && problem.d_pitch % 8 == 0;
+bool allows_vectors(const void* data, std::size_t pitch, MatmulType type) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pitch * size_of(type) % 16 == 0;
 }
 
-template <HalfNumber T, TileShape tile, bool b_along_k>
+DataType tensor_type(MatmulType type) {
+  switch (type) {
+    case MatmulType::fp16:
+      return DataType::fp16;
+    case MatmulType::bf16:
+      return DataType::bf16;
+    case MatmulType::fp32:
+      return DataType::fp32;
+    case MatmulType::e4m3:
+      break;
+  }
+  return DataType::uint8;
+}
+
+template <class T, class D, TileShape tile, bool b_along_k>
 void launch(const Problem& problem) {
   constexpr int rows = tile.rows() * tile.cluster;
+  constexpr int k_block = hopper::k_block<T>;
   const std::size_t row_tiles = parts_of(problem.rows, rows);
   const std::size_t tiles = row_tiles * parts_of(problem.columns, tile.columns);
-  const int clusters = std::max(1, problem.processors.count / tile.cluster);
+  const int at_once = std::max(1, problem.processors.count / tile.blocks());
   const detail::StreamImpl& stream = detail::Access::stream(problem.stream);
-  const auto map = [&](const void* data, std::size_t down, std::size_t across, std::size_t pitch,
-                       int box_rows) {
-    return stream.make_tensor_map({problem.type, data, down, across, pitch, box_rows});
+  const auto map = [&](MatmulType type, const void* data, std::size_t down, std::size_t across,
+                       std::size_t pitch, int box_rows) {
+    return stream.make_tensor_map({tensor_type(type), data, down, across, pitch, box_rows});
   };
-  hopper::Multiply<T, tile, b_along_k> kernel = {};
-  hopper::Product<T>& product = kernel.product;
-  product.a = map(problem.a, problem.rows, problem.depth, problem.a_pitch, tile.rows());
-  product.b =
-      b_along_k ? map(problem.b, problem.columns, problem.depth, problem.b_pitch,
-                      tile.columns / tile.cluster)
-                : map(problem.b, problem.depth, problem.columns, problem.b_pitch, hopper::k_block);
-  product.stores_boxes = allows_stores(problem);
+  hopper::Multiply<T, D, tile, b_along_k> kernel = {};
+  hopper::Product<T, D>& product = kernel.product;
+  const int b_rows = static_cast<int>(b_along_k ? problem.columns : problem.depth);
+  const int b_columns = static_cast<int>(b_along_k ? problem.depth : problem.columns);
+  product.a = {{},
+               static_cast<const T*>(problem.a),
+               problem.a_pitch,
+               static_cast<int>(problem.rows),
+               static_cast<int>(problem.depth)};
+  product.b = {{}, static_cast<const T*>(problem.b), problem.b_pitch, b_rows, b_columns};
+  product.loads_boxes = allows_vectors(problem.a, problem.a_pitch, problem.type) &&
+                        allows_vectors(problem.b, problem.b_pitch, problem.type);
+  if (product.loads_boxes) {
+    product.a.map =
+        map(problem.type, problem.a, problem.rows, problem.depth, problem.a_pitch, tile.rows());
+    product.b.map = map(problem.type, problem.b, b_rows, b_columns, problem.b_pitch,
+                        b_along_k ? tile.columns / tile.cluster : k_block);
+  }
+  product.stores_vectors = allows_vectors(problem.d, problem.d_pitch, problem.result);
+  product.stores_boxes =
+      product.stores_vectors && HalfNumber<D> && tile.k_parts == 1 && problem.epilogue.is_identity;
   if (product.stores_boxes)
-    product.d = map(problem.d, problem.rows, problem.columns, problem.d_pitch, hopper::panel_rows);
-  product.d_data = static_cast<T*>(problem.d);
+    product.d = map(problem.result, problem.d, problem.rows, problem.columns, problem.d_pitch,
+                    hopper::panel_rows);
+  product.d_data = static_cast<D*>(problem.d);
   product.d_pitch = problem.d_pitch;
   product.rows = static_cast<int>(problem.rows);
   product.columns = static_cast<int>(problem.columns);
-  product.k_blocks = static_cast<int>(parts_of(problem.depth, hopper::k_block));
-  product.band = static_cast<int>(band_of(row_tiles, clusters, rows, tile.columns));
-  const int used = static_cast<int>(std::min(tiles, static_cast<std::size_t>(clusters)));
-  launch_product(problem, used * tile.cluster, kernel);
+  product.k_blocks = static_cast<int>(parts_of(problem.depth, k_block));
+  product.band = static_cast<int>(band_of(row_tiles, at_once, rows, tile.columns));
+  product.epilogue = problem.epilogue;
+  const std::size_t clusters =
+      tile.k_parts > 1 ? tiles : std::min(tiles, static_cast<std::size_t>(at_once));
+  launch_product(problem, static_cast<int>(clusters) * tile.blocks(), kernel);
 }
 
-template <HalfNumber T, TileShape tile>
-void launch(const Problem& problem) {
-  if (problem.layout == MatmulLayout::nk)
-    launch<T, tile, true>(problem);
+/// use.operator()<tile>() for the algorithm's tile.
+template <class Use>
+void with_tile(MatmulAlgorithm algorithm, Use use) {
+  if (algorithm == MatmulAlgorithm::hopper_64x128)
+    use.template operator()<hopper::tile_64x128>();
+  else if (algorithm == MatmulAlgorithm::hopper_128x128)
+    use.template operator()<hopper::tile_128x128>();
+  else if (algorithm == MatmulAlgorithm::hopper_128x256)
+    use.template operator()<hopper::tile_128x256>();
+  else if (algorithm == MatmulAlgorithm::hopper_64x128_k4)
+    use.template operator()<hopper::tile_64x128_k4>();
   else
-    launch<T, tile, false>(problem);
+    use.template operator()<hopper::tile_128x128_k2>();
 }
 
-template <HalfNumber T, TileShape tile>
+/// fp8 products keep two sets of sums, for which the largest tile has no registers.
+template <class T, TileShape tile>
+constexpr bool has_kernel = !std::same_as<T, e4m3> || hopper::Geometry<tile>::accumulators <= 64;
+
+template <class T, class D>
 void add_kernels(KernelList& list) {
-  list.push_back(product_entry<hopper::Multiply<T, tile, false>>());
-  list.push_back(product_entry<hopper::Multiply<T, tile, true>>());
+  for (const MatmulAlgorithm algorithm : matmul_algorithms()) {
+    if (!is_hopper(algorithm)) continue;
+    with_tile(algorithm, [&]<TileShape tile> {
+      if constexpr (has_kernel<T, tile>) {
+        list.push_back(product_entry<hopper::Multiply<T, D, tile, true>>());
+        if constexpr (HalfNumber<T>)
+          list.push_back(product_entry<hopper::Multiply<T, D, tile, false>>());
+      }
+    });
+  }
 }
 
 }  // namespace
 
 void launch_hopper_product(const Problem& problem, MatmulAlgorithm algorithm) {
-  with_half_type(problem.type, [&]<class T>(std::type_identity<T>) {
-    if (algorithm == MatmulAlgorithm::hopper_64x128)
-      launch<T, hopper::tile_64x128>(problem);
-    else if (algorithm == MatmulAlgorithm::hopper_128x128)
-      launch<T, hopper::tile_128x128>(problem);
-    else
-      launch<T, hopper::tile_128x256>(problem);
+  with_types(problem, [&]<class T, class D>(T, D) {
+    with_tile(algorithm, [&]<TileShape tile> {
+      if constexpr (has_kernel<T, tile>) {
+        if (problem.layout == MatmulLayout::nk) return launch<T, D, tile, true>(problem);
+        if constexpr (HalfNumber<T>) return launch<T, D, tile, false>(problem);
+      }
+    });
   });
 }
 
 KernelList hopper_product_kernels() {
   KernelList list;
   if (!has_hopper_kernels) return list;
-  for (const DataType type : {DataType::fp16, DataType::bf16})
-    with_half_type(type, [&]<class T>(std::type_identity<T>) {
-      add_kernels<T, hopper::tile_64x128>(list);
-      add_kernels<T, hopper::tile_128x128>(list);
-      add_kernels<T, hopper::tile_128x256>(list);
-    });
+  add_kernels<fp16, fp16>(list);
+  add_kernels<bf16, bf16>(list);
+  add_kernels<float, float>(list);
+  add_kernels<e4m3, fp16>(list);
+  add_kernels<e4m3, bf16>(list);
   return list;
 }
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "iridium/device/number.h"
+#include "iridium/matmul.h"
 
 namespace iridium::hopper {
 
@@ -16,43 +16,56 @@ __device__ constexpr std::uint64_t operand_layout(std::uint32_t leading, std::ui
          static_cast<std::uint64_t>(stride >> 4) << 32 | std::uint64_t{1} << 62;
 }
 
-template <HalfNumber T>
-inline constexpr char operand_types[] = ".bf16.bf16";
+// 32 bytes of K at a time.
+template <MatmulInput T>
+inline constexpr char instruction_types[] = "k16.f32.bf16.bf16";
 template <>
-inline constexpr char operand_types<fp16>[] = ".f16.f16";
+inline constexpr char instruction_types<fp16>[] = "k16.f32.f16.f16";
+template <>
+inline constexpr char instruction_types<float>[] = "k8.f32.tf32.tf32";
+template <>
+inline constexpr char instruction_types<e4m3>[] = "k32.f32.e4m3.e4m3";
 
-// sums += rows × columns over 16 elements of K, or without `accumulate` only that. The rows are
+/// Which operands are not contiguous along K; only those of 2 bytes can be.
+template <MatmulInput T, bool columns_across>
+inline constexpr char directions[] = "";
+template <HalfNumber T>
+inline constexpr char directions<T, false>[] = ", 0, 0";
+template <HalfNumber T>
+inline constexpr char directions<T, true>[] = ", 0, 1";
+
+// sums += rows × columns over 32 bytes of K, or without `accumulate` only that. The rows are
 // contiguous along K; the columns, too, or with `columns_across` across it.
 
 // clang-format off
-template <HalfNumber T, bool columns_across>
+template <MatmulInput T, bool columns_across>
 __device__ __forceinline__ void multiply_tile(float (&d)[32], std::uint64_t rows,
                                               std::uint64_t columns, int accumulate) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32%36 {"
+      "wgmma.mma_async.sync.aligned.m64n64%36 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "%32, %33, p, 1, 1, 0, %35;\n}\n"
+      "%32, %33, p, 1, 1%35;\n}\n"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
         "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
         "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
         "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "l"(rows), "l"(columns), "r"(accumulate), "n"(columns_across ? 1 : 0),
-        "C"(operand_types<T>));
+      : "l"(rows), "l"(columns), "r"(accumulate), "C"(directions<T, columns_across>),
+        "C"(instruction_types<T>));
 }
 
-template <HalfNumber T, bool columns_across>
+template <MatmulInput T, bool columns_across>
 __device__ __forceinline__ void multiply_tile(float (&d)[64], std::uint64_t rows,
                                               std::uint64_t columns, int accumulate) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32%68 {"
+      "wgmma.mma_async.sync.aligned.m64n128%68 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "%64, %65, p, 1, 1, 0, %67;\n}\n"
+      "%64, %65, p, 1, 1%67;\n}\n"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
         "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
         "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
@@ -61,16 +74,16 @@ __device__ __forceinline__ void multiply_tile(float (&d)[64], std::uint64_t rows
         "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
         "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
         "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "l"(rows), "l"(columns), "r"(accumulate), "n"(columns_across ? 1 : 0),
-        "C"(operand_types<T>));
+      : "l"(rows), "l"(columns), "r"(accumulate), "C"(directions<T, columns_across>),
+        "C"(instruction_types<T>));
 }
 
-template <HalfNumber T, bool columns_across>
+template <MatmulInput T, bool columns_across>
 __device__ __forceinline__ void multiply_tile(float (&d)[128], std::uint64_t rows,
                                               std::uint64_t columns, int accumulate) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32%132 {"
+      "wgmma.mma_async.sync.aligned.m64n256%132 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
@@ -79,7 +92,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], std::uint64_t row
       "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
       "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
       "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-      "%128, %129, p, 1, 1, 0, %131;\n}\n"
+      "%128, %129, p, 1, 1%131;\n}\n"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
         "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
         "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
@@ -96,8 +109,8 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], std::uint64_t row
         "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),
         "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
         "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-      : "l"(rows), "l"(columns), "r"(accumulate), "n"(columns_across ? 1 : 0),
-        "C"(operand_types<T>));
+      : "l"(rows), "l"(columns), "r"(accumulate), "C"(directions<T, columns_across>),
+        "C"(instruction_types<T>));
 }
 
 // clang-format on
