@@ -12,6 +12,7 @@
 #include "iridium/device/block_memory.h"
 #include "iridium/device/copy.h"
 #include "iridium/device/lane_call.h"
+#include "iridium/device/matmul.h"
 #include "iridium/device/matrix.h"
 #include "iridium/device/packet.h"
 #include "iridium/device/reduce.h"

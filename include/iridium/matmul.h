@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "iridium/device/e4m3.h"
+#include "iridium/device/matmul_layout.h"
 #include "iridium/device/matrix.h"
 #include "iridium/numbers.h"
 #include "iridium/stream.h"
@@ -29,12 +30,6 @@ std::span<const MatmulAlgorithm> matmul_algorithms();
 std::string_view name(MatmulAlgorithm algorithm);
 /// The algorithm called `text`; throws `invalid_argument` with the known names.
 MatmulAlgorithm parse_matmul_algorithm(std::string_view text);
-
-/// How B is stored.
-enum class MatmulLayout {
-  kn,  ///< K rows of N elements
-  nk,  ///< N rows of K elements: transposed, as layers store their weights
-};
 
 /// Both, in this order.
 std::span<const MatmulLayout> matmul_layouts();

@@ -6,9 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,23 +15,6 @@
 
 namespace iridium::test {
 namespace {
-
-/// Runs `body` on a context of every mode: a GPU has only one.
-template <class Body>
-void in_every_mode(Body body) {
-  constexpr std::size_t heap_bytes = std::size_t{32} << 20;
-  std::vector<BlockMode> modes = {{false, std::nullopt}};
-  modes.insert(modes.end(), std::begin(block_modes), std::end(block_modes));
-  for (const BlockMode& mode : modes) {
-    SCOPED_TRACE(name(mode));
-    Context context({.heap_bytes = heap_bytes,
-                     .split_blocks = mode.split,
-                     .schedule_seed = mode.seed,
-                     .name = "blocks" + name(mode)});
-    body(context);
-    if (context.backend() != BackendKind::host) break;
-  }
-}
 
 /// The order of `reduce`: every 32nd value, on a CPU every second one, and then these.
 template <class T, class Op>

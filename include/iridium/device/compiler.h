@@ -39,3 +39,10 @@
 #else
 #define IR_ROLLED
 #endif
+
+/// Before a loop that a GPU's compiler must unroll: over values that are to stay in registers.
+#if IR_ON_CUDA || IR_ON_HIP
+#define IR_UNROLLED _Pragma("unroll")
+#else
+#define IR_UNROLLED
+#endif
