@@ -2,6 +2,7 @@
 #pragma once
 
 #include "iridium/all_gather.h"
+#include "iridium/all_gather_matmul.h"
 #include "iridium/all_reduce.h"
 #include "iridium/all_to_all.h"
 #include "iridium/bootstrap.h"

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "iridium/device/compiler.h"
-#include "iridium/device/number.h"
+#include "iridium/device/matmul.h"
 #include "iridium/matmul.h"
 
 namespace iridium {
@@ -72,5 +71,20 @@ struct Epilogue {
     return x + static_cast<float>(static_cast<const D*>(residual)[row * residual_pitch + column]);
   }
 };
+
+/// Finishes two sums beside each other, the first one in an even column, and writes what becomes of
+/// them. A × B has as many rows as D, and `columns` columns.
+template <class D>
+IR_DEVICE void store_finished(const Epilogue& epilogue, const Matrix<D>& d, std::size_t columns,
+                              std::size_t row, std::size_t column, float first, float second) {
+  if (row >= d.rows || column >= columns) return;
+  if (epilogue.gated) {
+    *d.at(row, column / 2) = D(epilogue.finished_pair<D>(first, second, row, column));
+    return;
+  }
+  const float x = epilogue.finished<D>(first, row, column);
+  const float y = column + 1 < columns ? epilogue.finished<D>(second, row, column + 1) : 0;
+  store_pair(d, row, column, x, y);
+}
 
 }  // namespace iridium

@@ -53,7 +53,8 @@ LaneLayout lay_out_lane(int members, const TeamOptions& options) {
   layout.scratch_bytes = round_up(options.scratch_bytes);
   static_assert(sizeof(LaneState) % line == 0 && sizeof(LaneBlock) % line == 0);
   layout.packets = sizeof(LaneState) + blocks * sizeof(LaneBlock);
-  layout.scratch = layout.packets + 2 * sources * packet_area;
+  static_assert(sizeof(LanePieces) % line == 0);
+  layout.scratch = layout.packets + 2 * sources * packet_area + sizeof(LanePieces);
   layout.bytes = layout.scratch + 2 * layout.scratch_bytes;
   return layout;
 }

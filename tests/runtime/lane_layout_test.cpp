@@ -37,7 +37,7 @@ void expect_room(int members, const TeamOptions& options) {
   const auto sources = static_cast<std::size_t>(members);
   const std::size_t slots = (options.packet_bytes / sources + 7) / 8;
   EXPECT_GE(layout.packets, sizeof(LaneState) + blocks * sizeof(LaneBlock));
-  EXPECT_GE(layout.scratch, layout.packets + 2 * sources * slots * 16);
+  EXPECT_GE(layout.scratch, layout.packets + 2 * sources * slots * 16 + sizeof(LanePieces));
   EXPECT_GE(layout.bytes, layout.scratch + 2 * options.scratch_bytes);
   for (const std::size_t part : {layout.packets, layout.scratch, layout.bytes})
     EXPECT_EQ(part % line, 0u);

@@ -103,6 +103,17 @@ struct LaneBlock {
   alignas(128) std::uint32_t flags[max_team_size];
 };
 
+/// The most pieces that blocks of one rank can tell each other of.
+inline constexpr int max_pieces = 4096;
+
+/// What the blocks of a kernel tell each other within one rank, in device memory. Zero between
+/// kernels: the last block that leaves one sees to it.
+struct LanePieces {
+  alignas(128) std::uint32_t tickets;  ///< blocks that have begun
+  alignas(128) std::uint32_t leavers;  ///< blocks that are done
+  alignas(128) std::uint32_t ready[max_pieces];
+};
+
 /// Values of `LaneState::abort`.
 enum LaneAbort : std::uint32_t {
   lane_is_well = 0,
@@ -125,8 +136,9 @@ struct LaneLayout {
   std::int32_t max_blocks = 0;
   std::int32_t members = 0;
   std::size_t packets = 0;  ///< [parity][source][slot], 16 bytes each; never holds anything else
-  std::size_t scratch = 0;  ///< [parity]; the only part that need not start as zero
-  std::size_t bytes = 0;    ///< of the whole lane
+  /// [parity], behind a `LanePieces`; the only part that need not start as zero
+  std::size_t scratch = 0;
+  std::size_t bytes = 0;          ///< of the whole lane
   std::size_t packet_slots = 0;   ///< per parity and source
   std::size_t scratch_bytes = 0;  ///< per parity
 
@@ -175,6 +187,9 @@ class Lane {
            (parity * static_cast<std::size_t>(terms_.layout.members) +
             static_cast<std::size_t>(source)) *
                terms_.layout.packet_slots;
+  }
+  IR_DEVICE LanePieces* pieces() const {
+    return at<LanePieces>(terms_.layout.scratch - sizeof(LanePieces));
   }
   template <class T = std::byte>
   IR_DEVICE T* scratch(std::uint32_t parity) const {

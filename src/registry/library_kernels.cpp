@@ -10,6 +10,7 @@
 #include "collectives/reduce_scatter/launch.h"
 #include "collectives/shard_reduce/launch.h"
 #include "collectives/signals/kernels.h"
+#include "fused/all_gather_matmul/launch.h"
 #include "matmul/launch.h"
 
 namespace iridium {
@@ -23,7 +24,7 @@ const KernelList& library_kernels() {
           one_shot_all_reduce_kernels(), ring_all_reduce_kernels(), atomic_all_reduce_kernels(),
           staged_shard_reduce_kernels(), direct_shard_reduce_kernels(), push_shard_reduce_kernels(),
           packet_reduce_scatter_kernels(), all_gather_kernels(), all_to_all_kernels(),
-          broadcast_kernels(), column_kernels(), matmul_kernels()})
+          broadcast_kernels(), column_kernels(), matmul_kernels(), all_gather_matmul_kernels()})
       list.insert(list.end(), some.begin(), some.end());
     return list;
   }();
