@@ -186,7 +186,7 @@ part_examples() {
       "$build/examples/01_ranks_and_arrays"
   done
   ranks=$((most_ranks < 4 ? most_ranks : 4))
-  for example in "$build"/examples/0[2-9]_* "$build"/examples/10_*; do
+  for example in "$build"/examples/0[2-9]_* "$build"/examples/1[0-9]_*; do
     [[ -x $example && -f $example ]] || continue
     check "example_${example##*/}" "$build/iridium" run -n "$ranks" --backend cuda -- "$example"
   done

@@ -75,7 +75,7 @@ check_instructions() {
 # Every folder of the library's kernels is among those compiled.
 check_all_named() {
   local header missing=0
-  for header in src/collectives/*/kernels.h src/matmul/simple.h; do
+  for header in src/collectives/*/kernels.h src/matmul/simple.h src/matmul/tiled.h; do
     grep -qF "#include \"${header#src/}\"" tests/hip/kernels.cpp || {
       echo "tests/hip/kernels.cpp does not include ${header#src/}"
       missing=1

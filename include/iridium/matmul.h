@@ -17,6 +17,7 @@ namespace iridium {
 enum class MatmulAlgorithm {
   automatic,          ///< by shape and device
   simple,             ///< a plain loop: on every device, any shape
+  tiled,              ///< tiles from block memory: on every device, any shape; not e4m3
   narrow,             ///< up to 16 rows, B as [N,K]: on NVIDIA GPUs
   hopper_64x128,      ///< on Hopper, tiles of 64 × 128 elements of D
   hopper_128x128,     ///< on Hopper, tiles of 128 × 128; pairs of blocks share what they load of B

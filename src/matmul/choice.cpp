@@ -99,6 +99,9 @@ Objection object_to_algorithm(MatmulAlgorithm algorithm, const Problem& problem)
     case MatmulAlgorithm::automatic:
     case MatmulAlgorithm::simple:
       return {};
+    case MatmulAlgorithm::tiled:
+      if (problem.type == MatmulType::e4m3) return {.reason = "tiled does not take e4m3"};
+      return {};
     case MatmulAlgorithm::narrow:
       return object_to_narrow(problem);
     default:
@@ -112,7 +115,8 @@ MatmulAlgorithm choose_algorithm(const Problem& problem, bool invariant) {
     return !object_to_algorithm(algorithm, problem);
   };
   if (!invariant && can(MatmulAlgorithm::narrow)) return MatmulAlgorithm::narrow;
-  if (!can(invariant_algorithm)) return MatmulAlgorithm::simple;
+  if (!can(invariant_algorithm))
+    return can(MatmulAlgorithm::tiled) ? MatmulAlgorithm::tiled : MatmulAlgorithm::simple;
   if (invariant) return invariant_algorithm;
   MatmulAlgorithm best = invariant_algorithm;
   double least = std::numeric_limits<double>::infinity();

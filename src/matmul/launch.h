@@ -5,6 +5,8 @@
 namespace iridium {
 
 void launch_simple_product(const Problem& problem);
+/// Not of e4m3.
+void launch_tiled_product(const Problem& problem);
 void launch_narrow_product(const Problem& problem);
 /// `algorithm` is one of Hopper's.
 void launch_hopper_product(const Problem& problem, MatmulAlgorithm algorithm);
@@ -22,6 +24,7 @@ extern const bool has_hopper_kernels;
 KernelList matmul_kernels();
 
 KernelList simple_product_kernels();
+KernelList tiled_product_kernels();
 KernelList narrow_product_kernels();
 KernelList hopper_product_kernels();
 

@@ -10,9 +10,9 @@ namespace {
 
 using detail::MatmulCall;
 
-constexpr Names<MatmulAlgorithm, 8> algorithm_names = {
+constexpr Names<MatmulAlgorithm, 9> algorithm_names = {
     "matmul algorithm",
-    {"automatic", "simple", "narrow", "hopper_64x128", "hopper_128x128", "hopper_128x256",
+    {"automatic", "simple", "tiled", "narrow", "hopper_64x128", "hopper_128x128", "hopper_128x256",
      "hopper_64x128_k4", "hopper_128x128_k2"}};
 constexpr auto algorithms = algorithm_names.values();
 
@@ -25,6 +25,7 @@ constexpr auto activations = activation_names.values();
 
 void launch(const Problem& problem, MatmulAlgorithm algorithm) {
   if (is_hopper(algorithm)) return launch_hopper_product(problem, algorithm);
+  if (algorithm == MatmulAlgorithm::tiled) return launch_tiled_product(problem);
   if (algorithm == MatmulAlgorithm::narrow) return launch_narrow_product(problem);
   launch_simple_product(problem);
 }
@@ -63,8 +64,8 @@ MatmulActivation parse_matmul_activation(std::string_view text) {
 
 KernelList matmul_kernels() {
   KernelList list;
-  for (const KernelList& some :
-       {simple_product_kernels(), narrow_product_kernels(), hopper_product_kernels()})
+  for (const KernelList& some : {simple_product_kernels(), tiled_product_kernels(),
+                                 narrow_product_kernels(), hopper_product_kernels()})
     list.insert(list.end(), some.begin(), some.end());
   return list;
 }

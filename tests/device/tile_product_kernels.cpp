@@ -37,6 +37,14 @@ struct TileProductKernel {
         const std::size_t c = corner.column + static_cast<std::size_t>(column);
         if (r < work.seen.rows && c < work.seen.columns) ++*work.seen.at(r, c);
       });
+      product.for_each_eight([&](int row, int column, const float* sums) {
+        const std::size_t r = corner.row + static_cast<std::size_t>(row);
+        for (int k = 0; k < 8; ++k) {
+          const std::size_t c = corner.column + static_cast<std::size_t>(column + k);
+          if (r < work.d.rows && c < work.d.columns && *work.d.at(r, c) == sums[k])
+            *work.seen.at(r, c) += 10;
+        }
+      });
     }
   }
 

@@ -22,7 +22,7 @@ struct TileProductCase {
   MatmulLayout layout;
   ProductForm form;
   Matrix<float> d;
-  Matrix<int> seen;  ///< of D's shape: how often each result came is added
+  Matrix<int> seen;  ///< of D's shape: 1 is added for each result, 10 for the same among eight
   Matrix<const T> a;
   Matrix<const T> b;
 };

@@ -33,6 +33,7 @@
 #include "iridium/device/signal.h"
 #include "iridium/device/tile.h"
 #include "matmul/simple.h"
+#include "matmul/tiled.h"
 
 namespace iridium::test {
 namespace {
@@ -295,6 +296,9 @@ void name_kernels(const void** next) {
           PushGather<LaneCall>, PacketSum, ManyBarriers<LaneCall>>(next);
   compile<StagedSum<Flawed<Flaw::none>::Call>, PassTiles<>, Signals>(next);
   compile<SimpleProduct<fp16, false>, SimpleProduct<bf16, true>>(next);
+  compile<TiledProduct<fp16, MatmulLayout::kn, large_tile<fp16>>,
+          TiledProduct<bf16, MatmulLayout::nk, small_tile<bf16>>,
+          TiledProduct<float, MatmulLayout::kn, large_tile<float>>>(next);
   compile_for_numbers<Tiles>(next);
   compile_for_numbers<Conversions>(next);
   // One type of each size: these move elements, and the kernels above compute with them.

@@ -66,18 +66,18 @@ TEST_F(MatmulChoice, IsTheFastestOfWhatWasMeasured) {
 TEST_F(MatmulChoice, IsOneForAllRowsWhereItMustBe) {
   for (const std::size_t rows : {1u, 16u, 64u, 1024u, 16384u}) {
     EXPECT_EQ(choose_algorithm(problem(h200, rows, 3584, 8192), true),
-              has_hopper_kernels ? hopper_128x128 : simple);
-    EXPECT_EQ(choose_algorithm(problem(a100, rows, 3584, 8192), true), simple);
-    EXPECT_EQ(choose_algorithm(problem(cpu, rows, 3584, 8192), true), simple);
+              has_hopper_kernels ? hopper_128x128 : tiled);
+    EXPECT_EQ(choose_algorithm(problem(a100, rows, 3584, 8192), true), tiled);
+    EXPECT_EQ(choose_algorithm(problem(cpu, rows, 3584, 8192), true), tiled);
   }
 }
 
 TEST_F(MatmulChoice, IsWhatTheDeviceHas) {
-  EXPECT_EQ(choose_algorithm(problem(cpu, 1, 64, 64), false), simple);
-  EXPECT_EQ(choose_algorithm(problem(cpu, 256, 64, 64), false), simple);
+  EXPECT_EQ(choose_algorithm(problem(cpu, 1, 64, 64), false), tiled);
+  EXPECT_EQ(choose_algorithm(problem(cpu, 256, 64, 64), false), tiled);
   EXPECT_EQ(choose_algorithm(problem(a100, 1, 64, 64), false), narrow);
-  EXPECT_EQ(choose_algorithm(problem(a100, 1, 64, 64, MatmulLayout::kn), false), simple);
-  EXPECT_EQ(choose_algorithm(problem(a100, 256, 64, 64), false), simple);
+  EXPECT_EQ(choose_algorithm(problem(a100, 1, 64, 64, MatmulLayout::kn), false), tiled);
+  EXPECT_EQ(choose_algorithm(problem(a100, 256, 64, 64), false), tiled);
 }
 
 TEST_F(MatmulChoice, DoesNotDependOnAddresses) {
@@ -104,8 +104,8 @@ TEST_F(MatmulChoice, DependsOnTypes) {
   constexpr auto kn = MatmulLayout::kn;
   constexpr auto nk = MatmulLayout::nk;
   for (const std::size_t rows : {1u, 16384u}) {
-    EXPECT_EQ(choice(MatmulType::fp32, nk, false, rows), simple);
-    EXPECT_EQ(choice(MatmulType::fp32, kn, true, rows), simple);
+    EXPECT_EQ(choice(MatmulType::fp32, nk, false, rows), tiled);
+    EXPECT_EQ(choice(MatmulType::fp32, kn, true, rows), tiled);
     EXPECT_EQ(choice(MatmulType::e4m3, kn, false, rows), simple);
   }
   EXPECT_EQ(choice(MatmulType::fp32, nk, true, 1), hopper_64x128_k4);
@@ -128,6 +128,7 @@ TEST_F(MatmulChoice, HasReasonsAgainstTypes) {
             "hopper_64x128 takes fp32 and e4m3 with B stored as nk");
   EXPECT_EQ(reason(hopper_128x256, MatmulType::e4m3, MatmulLayout::nk),
             "hopper_128x256 does not take e4m3");
+  EXPECT_EQ(reason(tiled, MatmulType::e4m3, MatmulLayout::nk), "tiled does not take e4m3");
 }
 
 TEST_F(MatmulChoice, HasHopperOnHopperAlone) {

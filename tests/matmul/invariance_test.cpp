@@ -51,11 +51,16 @@ TEST(MatmulInvariance, RowsDoNotDependOnTheirNumber) {
     });
 }
 
-TEST(MatmulInvariance, OfASimpleProductIsAlwaysSo) {
+TEST(MatmulInvariance, OfSimpleAndTiledProductsIsAlwaysSo) {
   Context context({.heap_bytes = std::size_t{64} << 20});
-  for (const MatmulLayout layout : matmul_layouts())
-    expect_same_rows<bf16, bf16>(context, {.shape = {0, 37, 200}, .layout = layout},
-                                 {.algorithm = MatmulAlgorithm::simple});
+  for (const MatmulLayout layout : matmul_layouts()) {
+    for (const MatmulAlgorithm algorithm : {MatmulAlgorithm::simple, MatmulAlgorithm::tiled})
+      expect_same_rows<bf16, bf16>(context, {.shape = {0, 37, 200}, .layout = layout},
+                                   {.algorithm = algorithm});
+    // Few rows in small tiles, and all of them in large ones.
+    expect_same_rows<fp16, fp16>(context, {.shape = {0, 500, 200}, .layout = layout},
+                                 {.algorithm = MatmulAlgorithm::tiled});
+  }
 }
 
 TEST(MatmulInvariance, EveryRunHasTheSameBits) {

@@ -301,6 +301,7 @@ bool has_algorithm(StreamRef& stream, MatmulAlgorithm algorithm) {
   switch (algorithm) {
     case MatmulAlgorithm::automatic:
     case MatmulAlgorithm::simple:
+    case MatmulAlgorithm::tiled:
       return true;
     case MatmulAlgorithm::narrow:
       return capability >= 80;

@@ -122,6 +122,7 @@ bool has_algorithm(StreamRef& stream, MatmulAlgorithm algorithm);
 template <class T>
 bool takes(MatmulAlgorithm algorithm, const ProductCase& product) {
   if (algorithm == MatmulAlgorithm::automatic || algorithm == MatmulAlgorithm::simple) return true;
+  if (algorithm == MatmulAlgorithm::tiled) return !std::same_as<T, e4m3>;
   const bool is_nk = product.layout == MatmulLayout::nk;
   if (algorithm == MatmulAlgorithm::narrow)
     return HalfNumber<T> && is_nk && product.shape.rows <= 16;
@@ -131,7 +132,8 @@ bool takes(MatmulAlgorithm algorithm, const ProductCase& product) {
 /// Whether it may keep fewer bits of products of T than float has; tf32 is allowed.
 template <class T>
 bool is_coarse(MatmulAlgorithm algorithm) {
-  return !HalfNumber<T> && algorithm != MatmulAlgorithm::simple;
+  return !HalfNumber<T> && algorithm != MatmulAlgorithm::simple &&
+         algorithm != MatmulAlgorithm::tiled;
 }
 /// The options of a product of T by the algorithm, with what makes all algorithms possible.
 template <class T>

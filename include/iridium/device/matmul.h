@@ -150,6 +150,35 @@ class TileProduct {
       }
     });
   }
+  /// function(row, column, sums), for eight sums side by side: the first is at (row, column) in the
+  /// tile. A short loop, for functions that are long. The sums take their way through the stages'
+  /// memory: block-collective, and when no stage is pending.
+  template <class Function>
+  IR_DEVICE void for_each_eight(Function function) const {
+    if (target::is_whole(block_.seat())) {
+      for (int i = 0; i < rows * columns; i += 8) function(i / columns, i % columns, sums_ + i);
+      return;
+    }
+    // One of the rows that each thread has at a time.
+    constexpr int part_rows = rows / Places::rows;
+    using Part = detail::StagedTile<float, part_rows, columns>;
+    static_assert(Part::elements * sizeof(float) <= sizeof(T) * shape.stages * stage_elements);
+    auto* const shared = reinterpret_cast<float*>(stages_);
+    IR_ROLLED for (int part = 0; part < Places::rows; ++part) {
+      block_.sync();
+      for_each_share([&](int thread, int held) { put_row<Part>(shared, thread, held, part); });
+      block_.sync();
+      IR_ROLLED for (int i = block_.thread(); i < Part::elements / 8; i += block_.thread_count()) {
+        const int row = 8 * i / columns;
+        const int column = 8 * i % columns;
+        float sums[8];
+        detail::read_run<4>(sums, shared + Part::place(row, column));
+        detail::read_run<4>(sums + 4, shared + Part::place(row, column + 4));
+        function(row / 8 * Places::grid.rows + Places::row(part) + row % 8, column, sums);
+      }
+    }
+    block_.sync();
+  }
   /// function(row, column, sum), for every sum of the tile.
   template <class Function>
   IR_DEVICE void for_each_result(Function function) const {
@@ -179,6 +208,24 @@ class TileProduct {
   IR_DEVICE void for_each_share(Function function) const {
     target::for_each_chunk<rows * columns, Places::count, shape.threads>(
         block_.seat(), [&](int place, int held) { function(place / Places::count, held); });
+  }
+
+  /// A thread's sums in one of its rows, to block memory.
+  template <class Part>
+  IR_DEVICE void put_row(float* to, int thread, int held, int row) const {
+    const int first_row = Places::first_row(thread);
+    const int to_row = first_row / Places::grid.rows * 8 + first_row % 8;
+    const int column = Places::first_column(thread);
+    // Registers have no addresses.
+    IR_UNROLLED for (int i = 0; i < Places::rows; ++i) {
+      if (i == row) {
+        IR_UNROLLED for (int j = 0; j < Places::columns; j += 2) {
+          const float* const pair = sums_ + held + i * Places::columns + j;
+          detail::write_pair(to + Part::place(to_row, column + Places::column(j)), pair[0],
+                             pair[1]);
+        }
+      }
+    }
   }
 
   ABlock block_;

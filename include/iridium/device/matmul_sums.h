@@ -71,6 +71,15 @@ IR_DEVICE void read_run(float* to, const T* from) {
   }
 }
 
+/// Two neighbours at once.
+IR_DEVICE inline void write_pair(float* to, float first, float second) {
+  struct alignas(2 * sizeof(float)) Pair {
+    float first;
+    float second;
+  };
+  *reinterpret_cast<Pair*>(to) = {first, second};
+}
+
 /// Adds the product of two staged tiles to the sums of one thread, in the order of K. B is as its
 /// layout stores it.
 template <class Places, int run, bool b_along_k, class StagedA, class StagedB, class T>
@@ -124,7 +133,7 @@ IR_DEVICE void add_product_by_block(float* sums, const T* a, const T* b, const F
   alignas(64) float wide_a[StagedA::elements];
   alignas(64) float wide_b[StagedB::elements];
   constexpr int chunk = vector_elements<T>;
-  const auto widen = [](const T* from, auto to) {
+  const auto widen = [&](const T* from, auto to) {
     float values[chunk];
     for (int i = 0; i < chunk; ++i) values[i] = static_cast<float>(from[i]);
     for (int i = 0; i < chunk; ++i) to(i) = values[i];
