@@ -105,7 +105,7 @@ void all_gather_matmul(StreamRef& stream, const Team& team, const Matrix<D>& d,
                             {detail::matmul_call<D, D>(d, gathered, b, epilogue),
                              detail::matmul_operand(part), gathered.data, true},
                             options);
-  detail::retain_captured(stream, shard.array);
+  shard.array.retain_in_capture(stream);
 }
 
 }  // namespace iridium

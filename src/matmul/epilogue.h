@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "iridium/device/matmul.h"
+#include "iridium/device/matrix.h"
 #include "iridium/matmul.h"
 
 namespace iridium {
@@ -72,19 +72,30 @@ struct Epilogue {
   }
 };
 
-/// Finishes two sums beside each other, the first one in an even column, and writes what becomes of
-/// them. A × B has as many rows as D, and `columns` columns.
+/// Finishes eight sums side by side, and writes what becomes of them. A × B has as many rows as D,
+/// and `columns` columns.
 template <class D>
-IR_DEVICE void store_finished(const Epilogue& epilogue, const Matrix<D>& d, std::size_t columns,
-                              std::size_t row, std::size_t column, float first, float second) {
+IR_DEVICE void store_finished(const Seat* seat, const Epilogue& epilogue, const Matrix<D>& d,
+                              std::size_t columns, std::size_t row, std::size_t column,
+                              const float* sums) {
   if (row >= d.rows || column >= columns) return;
-  if (epilogue.gated) {
-    *d.at(row, column / 2) = D(epilogue.finished_pair<D>(first, second, row, column));
-    return;
+  const int there = columns - column < 8 ? static_cast<int>(columns - column) : 8;
+  alignas(16) D results[8];
+  IR_UNROLLED for (int i = 0; i < 8; ++i) {
+    const std::size_t at = column + static_cast<std::size_t>(i);
+    if (i < there && !epilogue.gated) results[i] = D(epilogue.finished<D>(sums[i], row, at));
+    if (i + 1 < there && i % 2 == 0 && epilogue.gated)
+      results[i / 2] = D(epilogue.finished_pair<D>(sums[i], sums[i + 1], row, at));
   }
-  const float x = epilogue.finished<D>(first, row, column);
-  const float y = column + 1 < columns ? epilogue.finished<D>(second, row, column + 1) : 0;
-  store_pair(d, row, column, x, y);
+  D* const to = d.at(row, epilogue.gated ? column / 2 : column);
+  const int count = epilogue.gated ? there / 2 : there;
+  constexpr int vector = vector_elements<D>;
+  const bool vectors = count % vector == 0 && target::allows_vectors(seat, to);
+  IR_UNROLLED for (int i = 0; i < 8; ++i) {
+    if (vectors && i % vector == 0 && i < count)
+      target::store_vector<Cache::normal>(to + i, results + i);
+    if (!vectors && i < count) to[i] = results[i];
+  }
 }
 
 }  // namespace iridium

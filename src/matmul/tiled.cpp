@@ -21,8 +21,7 @@ void launch_tiles(const Problem& problem) {
       Kernel{.a = {static_cast<const T*>(problem.a), problem.rows, problem.depth, problem.a_pitch},
              .b = {static_cast<const T*>(problem.b), is_kn ? problem.depth : problem.columns,
                    is_kn ? problem.columns : problem.depth, problem.b_pitch},
-             .d = static_cast<T*>(problem.d),
-             .d_pitch = problem.d_pitch,
+             .d = {static_cast<T*>(problem.d), problem.rows, problem.d_columns(), problem.d_pitch},
              .epilogue = problem.epilogue});
 }
 

@@ -32,8 +32,7 @@ struct TiledProduct {
 
   Matrix<const T> a;
   Matrix<const T> b;
-  T* d;
-  std::size_t d_pitch;
+  Matrix<T> d;
   Epilogue epilogue;
 
   IR_DEVICE void operator()(typename Product::ABlock block) const {
@@ -44,8 +43,9 @@ struct TiledProduct {
       const auto corner = grid.at(i);
       product.run(a, b, corner.row, corner.column);
       product.for_each_eight([&](int row, int column, const float* sums) {
-        store_eight(block.seat(), corner.row + static_cast<std::size_t>(row),
-                    corner.column + static_cast<std::size_t>(column), sums);
+        store_finished(block.seat(), epilogue, d, product_columns(),
+                       corner.row + static_cast<std::size_t>(row),
+                       corner.column + static_cast<std::size_t>(column), sums);
       });
     }
   }
@@ -53,30 +53,6 @@ struct TiledProduct {
  private:
   IR_DEVICE std::size_t product_columns() const {
     return layout == MatmulLayout::nk ? b.rows : b.columns;
-  }
-
-  /// Finishes eight sums side by side, and writes what becomes of them.
-  IR_DEVICE void store_eight(const Seat* seat, std::size_t row, std::size_t column,
-                             const float* sums) const {
-    if (row >= a.rows || column >= product_columns()) return;
-    const std::size_t left = product_columns() - column;
-    const int there = left < 8 ? static_cast<int>(left) : 8;
-    alignas(16) T results[8];
-    IR_UNROLLED for (int i = 0; i < 8; ++i) {
-      const std::size_t at = column + static_cast<std::size_t>(i);
-      if (i < there && !epilogue.gated) results[i] = T(epilogue.finished<T>(sums[i], row, at));
-      if (i + 1 < there && i % 2 == 0 && epilogue.gated)
-        results[i / 2] = T(epilogue.finished_pair<T>(sums[i], sums[i + 1], row, at));
-    }
-    T* const to = d + row * d_pitch + (epilogue.gated ? column / 2 : column);
-    const int count = epilogue.gated ? there / 2 : there;
-    constexpr int vector = vector_elements<T>;
-    const bool vectors = count % vector == 0 && target::allows_vectors(seat, to);
-    IR_UNROLLED for (int i = 0; i < 8; ++i) {
-      if (vectors && i % vector == 0 && i < count)
-        target::store_vector<Cache::normal>(to + i, results + i);
-      if (!vectors && i < count) to[i] = results[i];
-    }
   }
 };
 

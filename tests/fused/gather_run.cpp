@@ -27,18 +27,16 @@ Form form_of_a(const GatherCase& what) {
   return with_gap(what.rows, what.depth, what);
 }
 Form form_of_b(const GatherCase& what) {
-  return what.options.matmul.layout == MatmulLayout::kn
-             ? with_gap(what.depth, what.columns, what)
-             : with_gap(what.columns, what.depth, what);
+  return what.options.matmul.layout == MatmulLayout::kn ? with_gap(what.depth, what.columns, what)
+                                                        : with_gap(what.columns, what.depth, what);
 }
 Form form_of_d(const GatherCase& what) {
   return with_gap(what.rows, what.columns, what);
 }
 Form form_of_shard(const GatherCase& what, int members) {
   const auto parts = static_cast<std::size_t>(members);
-  return what.options.shards == MatmulShards::rows
-             ? with_gap(what.rows / parts, what.depth, what)
-             : with_gap(what.rows, what.depth / parts, what);
+  return what.options.shards == MatmulShards::rows ? with_gap(what.rows / parts, what.depth, what)
+                                                   : with_gap(what.rows, what.depth / parts, what);
 }
 
 template <class T>
@@ -103,13 +101,12 @@ constexpr double rounding = std::same_as<T, bf16>   ? 1.0 / 256
 
 std::string describe(const GatherCase& what) {
   const AllGatherMatmulOptions& options = what.options;
-  return fmt::format("{} x {} x {}, shards are {}, B as {}, {}, {}, gaps of {}{}, {} gathering "
-                     "blocks, pieces of {}",
-                     what.rows, what.columns, what.depth, name(options.shards),
-                     name(options.matmul.layout), name(options.algorithm),
-                     what.symmetric ? "symmetric" : "plain", what.gap,
-                     what.finished ? ", finished" : "", options.gathering_blocks,
-                     options.piece_depth);
+  return fmt::format(
+      "{} x {} x {}, shards are {}, B as {}, {}, {}, gaps of {}{}, {} gathering "
+      "blocks, pieces of {}",
+      what.rows, what.columns, what.depth, name(options.shards), name(options.matmul.layout),
+      name(options.algorithm), what.symmetric ? "symmetric" : "plain", what.gap,
+      what.finished ? ", finished" : "", options.gathering_blocks, options.piece_depth);
 }
 
 template <class T>
@@ -165,10 +162,8 @@ void GatherRun<T>::launch(StreamRef& stream, const GatherCase& what) const {
   const Matrix<const T> b = view(b_, form_of_b(what));
   MatmulEpilogue<T> epilogue = {};
   if (what.finished)
-    epilogue = {.scale = scale,
-                .bias = bias_.data(),
-                .activation = MatmulActivation::relu,
-                .residual = d};
+    epilogue = {
+        .scale = scale, .bias = bias_.data(), .activation = MatmulActivation::relu, .residual = d};
   if (what.symmetric)
     return all_gather_matmul(stream, team_, d, gathered,
                              SymmetricMatrix<T>{shard_, part.rows, part.columns, part.pitch}, b,
@@ -190,9 +185,8 @@ void GatherRun<T>::check_product(const GatherCase& what, std::uint64_t seed,
       double sum = 0;
       double size = 0;
       for (std::size_t k = 0; k < what.depth; ++k) {
-        const double term =
-            value(a[row * what.depth + k]) *
-            value(b[is_kn ? k * what.columns + column : column * what.depth + k]);
+        const double term = value(a[row * what.depth + k]) *
+                            value(b[is_kn ? k * what.columns + column : column * what.depth + k]);
         sum += term;
         size += std::abs(term);
       }
@@ -226,8 +220,8 @@ void GatherRun<T>::check_members_agree(const GatherCase& what, const std::vector
   stream_.copy(all.data(), hashes_.data(), hashes_.bytes());
   stream_.synchronize();
   for (std::size_t place = 0; place < all.size(); ++place)
-    require(all[place] == hash, fmt::format("{}: D has other bits on the member at place {}",
-                                            describe(what), place));
+    require(all[place] == hash,
+            fmt::format("{}: D has other bits on the member at place {}", describe(what), place));
 }
 
 template <class T>
@@ -242,24 +236,25 @@ void GatherRun<T>::check(const GatherCase& what, std::uint64_t seed) {
   team_.check();
   const std::vector<T> a = matrix_a<T>(what, seed);
   const std::vector<T> expected =
-      placed<T>(gathered_.size(), form_of_a(what), [&](std::size_t row, std::size_t column) {
-        return a[row * what.depth + column];
-      });
+      placed<T>(gathered_.size(), form_of_a(what),
+                [&](std::size_t row, std::size_t column) { return a[row * what.depth + column]; });
   const std::vector<T> gathered = read(gathered_);
   for (std::size_t i = 0; i < expected.size(); ++i)
-    require(same_bits(gathered[i], expected[i]),
-            fmt::format("{}: element {} of the gathered A's memory is {}, not {}", describe(what),
-                        i, value(gathered[i]), value(expected[i])));
+    if (!same_bits(gathered[i], expected[i]))
+      throw std::runtime_error(
+          fmt::format("{}: element {} of the gathered A's memory is {}, not {}", describe(what), i,
+                      value(gathered[i]), value(expected[i])));
   const std::vector<T> d = read(d_);
   check_product(what, seed, d);
-  const std::vector<T> around =
-      placed<T>(d_.size(), form_of_d(what), [&](std::size_t row, std::size_t column) {
-        return d[row * form_of_d(what).pitch + column];
-      });
+  const std::vector<T> around = placed<T>(
+      d_.size(), form_of_d(what),
+      [&](std::size_t row, std::size_t column) { return d[row * form_of_d(what).pitch + column]; });
   for (std::size_t i = 0; i < around.size(); ++i)
-    require(same_bits(d[i], around[i]),
-            fmt::format("{}: element {} of D's memory, which is not D's, was written",
-                        describe(what), i));
+    if (!same_bits(d[i], around[i]))
+      throw std::runtime_error(
+          fmt::format("{}: element {} of D's memory, which is not D's, was "
+                      "written",
+                      describe(what), i));
   check_members_agree(what, d);
   team_.barrier();
 }

@@ -15,7 +15,7 @@ struct GatherCase {
   std::size_t depth = 1;    ///< K
   AllGatherMatmulOptions options = {};
   bool symmetric = true;
-  std::size_t gap = 0;  ///< elements between rows of all matrices
+  std::size_t gap = 0;    ///< elements between rows of all matrices
   bool finished = false;  ///< with scale, bias, activation and residual
 };
 std::string describe(const GatherCase& what);

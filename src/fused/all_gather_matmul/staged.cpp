@@ -32,9 +32,11 @@ GatherPieces pieces_of(const GatherProduct& call, std::size_t row_unit) {
 }
 
 template <class T, MatmulLayout layout>
+using Kernel = StagedGatherProduct<T, layout, small_tile<T>>;
+
+template <class T, MatmulLayout layout>
 void launch(const GatherProduct& call) {
-  using Kernel = StagedGatherProduct<T, layout>;
-  using Product = typename Kernel::Product;
+  using Product = typename Kernel<T, layout>::Product;
   static_assert(staged_depth_unit % Product::depth == 0);
   const Problem& product = call.product;
   const GatherPieces pieces = pieces_of(call, 2 * Product::rows);
@@ -51,7 +53,7 @@ void launch(const GatherProduct& call) {
   launch_on_team(
       product.stream, call.team, "all_gather_matmul",
       {.blocks = static_cast<int>(gathering + multiplying)}, [&](const Lane& lane) {
-        return Kernel{
+        return Kernel<T, layout>{
             .lane = lane,
             .pieces = pieces,
             .shard = {static_cast<const T*>(call.shard), call.shard_rows, call.shard_depth,
@@ -77,8 +79,8 @@ void launch(const GatherProduct& call) {
 
 template <class T>
 void add_kernels(KernelList& list) {
-  list.push_back(product_entry<StagedGatherProduct<T, MatmulLayout::kn>>());
-  list.push_back(product_entry<StagedGatherProduct<T, MatmulLayout::nk>>());
+  list.push_back(product_entry<Kernel<T, MatmulLayout::kn>>());
+  list.push_back(product_entry<Kernel<T, MatmulLayout::nk>>());
 }
 
 }  // namespace

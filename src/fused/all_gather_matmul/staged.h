@@ -3,16 +3,16 @@
 #pragma once
 
 #include "fused/all_gather_matmul/pieces.h"
-#include "matmul/epilogue.h"
+#include "matmul/tiled.h"
 
 namespace iridium {
 
 /// Blocks that gather wait for nobody, and have the lowest tickets: nothing depends on how many
 /// blocks run at a time. Members' shards are there before the kernel, and stay until all members'
 /// kernels are done.
-template <TileProductNumber T, MatmulLayout layout>
+template <TileProductNumber T, MatmulLayout layout, TileProductShape shape>
 struct StagedGatherProduct {
-  using Product = TileProduct<T, layout>;
+  using Product = TileProduct<T, layout, shape>;
   using ABlock = typename Product::ABlock;
 
   Lane lane;
@@ -47,9 +47,9 @@ struct StagedGatherProduct {
       // Rows that are gathered first come first.
       const std::size_t row = (corner.row / Product::rows + first_row) % down * Product::rows;
       if (!multiply_tile(block, product, row, corner.column)) return false;
-      product.for_each_pair([&](int r, int c, float x, float y) {
-        store_finished(epilogue, d, columns, row + static_cast<std::size_t>(r),
-                       corner.column + static_cast<std::size_t>(c), x, y);
+      product.for_each_eight([&](int r, int c, const float* sums) {
+        store_finished(block.seat(), epilogue, d, columns, row + static_cast<std::size_t>(r),
+                       corner.column + static_cast<std::size_t>(c), sums);
       });
     }
     return true;

@@ -14,11 +14,9 @@ template <class D>
 struct Output {
   const TensorMap* map;  ///< null: sums are finished one by one
   const Epilogue& epilogue;
-  D* data;
-  std::size_t pitch;
+  const Matrix<D>& d;
   int rows;
   int columns;
-  bool allows_vectors;  ///< rows of D begin at multiples of 16 bytes
 };
 
 /// Where four sums lie, in rows of `columns`: so that neither threads with rows below each other
@@ -40,35 +38,6 @@ __device__ __forceinline__ void put_sums(std::uint32_t to, const float* sums, in
     store_pair(to + place_of_sums<columns>(below, four) + lane % 2 * 8, sums[2 * i],
                sums[2 * i + 1]);
   }
-}
-
-/// Finishes eight sums beside each other, and writes what becomes of them.
-template <class D>
-__device__ __forceinline__ void store_eight(const Output<D>& out, const float (&sums)[8], int row,
-                                            int column) {
-  const bool gated = out.epilogue.gated;
-  const int there = min(8, out.columns - column);
-  alignas(16) D results[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    if (gated && i % 2 == 0 && i < there)
-      results[i / 2] =
-          D(out.epilogue.template finished_pair<D>(sums[i], sums[i + 1], row, column + i));
-    if (!gated && i < there)
-      results[i] = D(out.epilogue.template finished<D>(sums[i], row, column + i));
-  }
-  D* const to = out.data + row * out.pitch + (gated ? column / 2 : column);
-  if (out.allows_vectors && there == 8) {
-    constexpr int words = 8 * sizeof(D) / sizeof(uint2);
-#pragma unroll
-    for (int i = 0; i < words; ++i)
-      if (!gated || i < words / 2)
-        reinterpret_cast<uint2*>(to)[i] = reinterpret_cast<const uint2*>(results)[i];
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    if (i < (gated ? there / 2 : there)) to[i] = results[i];
 }
 
 /// Finishes `rows` rows of sums, from `first` on, that threads of this block put into `parts`
@@ -95,7 +64,9 @@ __device__ __forceinline__ void store_rows(const Output<D>& out, std::uint32_t f
         sums[4 * half + 3] += four.w;
       }
     }
-    store_eight(out, sums, row + below, column + beside * 8);
+    store_finished(nullptr, out.epilogue, out.d, static_cast<std::size_t>(out.columns),
+                   static_cast<std::size_t>(row + below),
+                   static_cast<std::size_t>(column + beside * 8), sums);
   }
 }
 

@@ -14,12 +14,10 @@ template <MatmulInput T, MatmulResult<T> D>
 struct Product {
   Operand<T> a;
   Operand<T> b;
-  TensorMap d;       ///< when `stores_boxes`
+  TensorMap d_map;   ///< when `stores_boxes`
   bool loads_boxes;  ///< by tensor copies; else element by element
   bool stores_boxes;
-  bool stores_vectors;  ///< rows of D begin at multiples of 16 bytes
-  D* d_data;
-  std::size_t d_pitch;
+  Matrix<D> d;
   int rows;     ///< of A × B
   int columns;  ///< of A × B
   int k_blocks;
@@ -160,13 +158,8 @@ __device__ __forceinline__ void multiply_stages(const Product<T, D>& product,
   const std::uint32_t first_a = operand(group_row);
   const std::uint32_t first_b = operand(tile.rows() + group_column);
   const std::uint32_t staging = ring.staging + group * 2 * panel_bytes;
-  const Output<D> out = {product.stores_boxes ? &product.d : nullptr,
-                         product.epilogue,
-                         product.d_data,
-                         product.d_pitch,
-                         product.rows,
-                         product.columns,
-                         product.stores_vectors};
+  const Output<D> out = {product.stores_boxes ? &product.d_map : nullptr, product.epilogue,
+                         product.d, product.rows, product.columns};
   // Every warp answers for its own reads.
   const auto release = [&](int stage) {
     if constexpr (tile.cluster > 1) {
@@ -246,7 +239,7 @@ __device__ __forceinline__ void multiply(const Product<T, D>& product) {
       prefetch(&product.a.map);
       prefetch(&product.b.map);
     }
-    if (product.stores_boxes) prefetch(&product.d);
+    if (product.stores_boxes) prefetch(&product.d_map);
   }
   __syncthreads();
   if constexpr (tile.cluster > 1) sync_cluster();

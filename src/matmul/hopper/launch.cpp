@@ -72,14 +72,12 @@ void launch(const Problem& problem) {
     product.b.map = map(problem.type, problem.b, b_rows, b_columns, problem.b_pitch,
                         b_along_k ? tile.columns / tile.cluster : k_block);
   }
-  product.stores_vectors = allows_vectors(problem.d, problem.d_pitch, problem.result);
-  product.stores_boxes =
-      product.stores_vectors && HalfNumber<D> && tile.k_parts == 1 && problem.epilogue.is_identity;
+  product.stores_boxes = allows_vectors(problem.d, problem.d_pitch, problem.result) &&
+                         HalfNumber<D> && tile.k_parts == 1 && problem.epilogue.is_identity;
   if (product.stores_boxes)
-    product.d = map(problem.result, problem.d, problem.rows, problem.columns, problem.d_pitch,
-                    hopper::panel_rows);
-  product.d_data = static_cast<D*>(problem.d);
-  product.d_pitch = problem.d_pitch;
+    product.d_map = map(problem.result, problem.d, problem.rows, problem.columns, problem.d_pitch,
+                        hopper::panel_rows);
+  product.d = {static_cast<D*>(problem.d), problem.rows, problem.d_columns(), problem.d_pitch};
   product.rows = static_cast<int>(problem.rows);
   product.columns = static_cast<int>(problem.columns);
   product.k_blocks = static_cast<int>(parts_of(problem.depth, k_block));
