@@ -10,6 +10,7 @@
 #include "fused/all_gather_matmul/launch.h"
 #include "iridium/device_barrier.h"
 #include "matmul/check.h"
+#include "matmul/choice.h"
 
 namespace iridium {
 namespace {
@@ -114,6 +115,24 @@ AllGatherMatmulAlgorithm chosen_algorithm(const AllGatherMatmulCall& call,
                                        static_cast<int>(options.algorithm)));
 }
 
+/// What `staged` multiplies by.
+MatmulAlgorithm staged_product(const Problem& product, const MatmulOptions& options) {
+  using enum MatmulAlgorithm;
+  if (options.algorithm == automatic) {
+    if (object_to_algorithm(hopper_128x256, product)) return tiled;
+    // With fewer tiles than half a GPU works on at a time, smaller ones.
+    const std::size_t tiles = parts_of(product.rows, 128) * parts_of(product.columns, 256);
+    const bool few = tiles < static_cast<std::size_t>(product.processors.count) / 2;
+    return few && !options.invariant ? hopper_64x128 : hopper_128x256;
+  }
+  if (options.algorithm == tiled || options.algorithm == hopper_64x128 ||
+      options.algorithm == hopper_128x256)
+    return options.algorithm;
+  throw refusal(operation, fmt::format("staged multiplies by tiled, hopper_64x128 and "
+                                       "hopper_128x256, not {}",
+                                       name(options.algorithm)));
+}
+
 DataType element_type(MatmulType type) {
   if (type == MatmulType::fp32) return DataType::fp32;
   return type == MatmulType::fp16 ? DataType::fp16 : DataType::bf16;
@@ -173,9 +192,8 @@ void detail::all_gather_matmul(StreamRef& stream, const Team& team, const AllGat
     gather(stream, team, call, options.shards);
     return run_product(product, options.matmul);
   }
-  // Members' shards are there, and may be written again when all members are done with them.
-  device_barrier(stream, team);
-  launch_staged_gather_product({.team = team,
+  const MatmulAlgorithm multiply = staged_product(product, options.matmul);
+  const GatherProduct staged = {.team = team,
                                 .product = product,
                                 .gathered = call.gathered,
                                 .shard = call.shard.data,
@@ -183,7 +201,13 @@ void detail::all_gather_matmul(StreamRef& stream, const Team& team, const AllGat
                                 .shard_depth = call.shard.columns,
                                 .shard_pitch = call.shard.pitch,
                                 .gathering_blocks = options.gathering_blocks,
-                                .piece_depth = options.piece_depth});
+                                .piece_depth = options.piece_depth};
+  // Members' shards are there, and may be written again when all members are done with them.
+  device_barrier(stream, team);
+  if (multiply == MatmulAlgorithm::tiled)
+    launch_tiled_gather_product(staged);
+  else
+    launch_hopper_gather_product(staged, multiply);
   device_barrier(stream, team);
 }
 

@@ -143,6 +143,11 @@ __device__ __forceinline__ void order_before_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// What this thread has seen written to global memory comes before its copies that follow.
+__device__ __forceinline__ void order_before_reading_copies() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 // Warpgroups
 
 template <int registers>

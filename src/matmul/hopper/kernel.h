@@ -71,6 +71,7 @@ struct Ring {
 /// L2 cache's sake. Of each, the blocks have rows or parts of K.
 template <TileShape tile>
 struct ClusterTiles {
+  static constexpr TileShape shape = tile;
   TileGrid<tile.rows() * tile.cluster, tile.columns> grid;
   unsigned cluster;
   unsigned clusters;
@@ -83,6 +84,8 @@ struct ClusterTiles {
   __device__ __forceinline__ int end_k() const {
     return tile.k_parts == 1 ? k_blocks : (rank + 1) * k_blocks / tile.k_parts;
   }
+  /// Before the part of A at (row, k) is loaded.
+  __device__ __forceinline__ void await(int, int) const {}
   template <class Function>
   __device__ __forceinline__ void for_each(Function function) const {
     for (std::size_t i = cluster; i < grid.count(); i += clusters) {
@@ -94,9 +97,9 @@ struct ClusterTiles {
 };
 
 /// Loads this block's stages of the tiles: one thread by tensor copies, or all of the warpgroup.
-template <TileShape tile, bool b_along_k, class T, class D>
+template <TileShape tile, bool b_along_k, class T, class D, class Tiles>
 __device__ __forceinline__ void load_stages(const Product<T, D>& product, const Ring<tile>& ring,
-                                            const ClusterTiles<tile>& tiles) {
+                                            const Tiles& tiles) {
   using G = Geometry<tile>;
   Place<G::stages> place;
   const auto for_each_stage = [&](auto load) {
@@ -105,6 +108,7 @@ __device__ __forceinline__ void load_stages(const Product<T, D>& product, const 
         // The warps that multiply arrive. A new barrier is as one whose phase 1 is over: the first
         // round does not wait.
         await_phase(ring.empty + 8 * place.stage, place.parity ^ 1);
+        tiles.await(row, k * k_block<T>);
         load(ring.stages + place.stage * G::stage_bytes, ring.full + 8 * place.stage, row, column,
              k * k_block<T>);
         place.advance();
@@ -135,10 +139,9 @@ template <class T>
 inline constexpr int stages_in_one_sum = std::same_as<T, e4m3> ? 4 : 0;
 
 /// One warpgroup's part of the tiles.
-template <TileShape tile, bool b_along_k, class T, class D>
+template <TileShape tile, bool b_along_k, class T, class D, class Tiles>
 __device__ __forceinline__ void multiply_stages(const Product<T, D>& product,
-                                                const Ring<tile>& ring,
-                                                const ClusterTiles<tile>& tiles) {
+                                                const Ring<tile>& ring, const Tiles& tiles) {
   using G = Geometry<tile>;
   constexpr int together = stages_in_one_sum<T>;
   const int group = static_cast<int>(threadIdx.x) / 128 - 1;
@@ -229,10 +232,24 @@ __device__ __forceinline__ void multiply_stages(const Product<T, D>& product,
   if (product.stores_boxes && threadIdx.x % 128 == 0) await_stores_read<0>();
 }
 
-template <TileShape tile, bool b_along_k, class T, class D>
-__device__ __forceinline__ void multiply(const Product<T, D>& product) {
+/// The tiles of the cluster among `clusters`.
+template <TileShape tile, class T, class D>
+__device__ __forceinline__ ClusterTiles<tile> tiles_of(const Product<T, D>& product,
+                                                       unsigned cluster, unsigned clusters) {
+  return {{static_cast<std::size_t>(product.rows), static_cast<std::size_t>(product.columns),
+           TileOrder::swizzled, static_cast<std::size_t>(product.band)},
+          cluster,
+          clusters,
+          tile.blocks() > 1 ? rank_in_cluster() : 0,
+          product.k_blocks};
+}
+
+/// This block's part of the tiles. Warpgroups that multiply call finish() when they have.
+template <bool b_along_k, class T, class D, class Tiles, class Finish>
+__device__ __forceinline__ void multiply(const Product<T, D>& product, const Tiles& tiles,
+                                         Finish finish) {
+  constexpr TileShape tile = Tiles::shape;
   const Ring<tile> ring;
-  const int rank = tile.blocks() > 1 ? rank_in_cluster() : 0;
   if (threadIdx.x == 0) {
     ring.init(product.loads_boxes ? 1 : 128);
     if (product.loads_boxes) {
@@ -244,13 +261,6 @@ __device__ __forceinline__ void multiply(const Product<T, D>& product) {
   __syncthreads();
   if constexpr (tile.cluster > 1) sync_cluster();
 
-  const ClusterTiles<tile> tiles = {
-      {static_cast<std::size_t>(product.rows), static_cast<std::size_t>(product.columns),
-       TileOrder::swizzled, static_cast<std::size_t>(product.band)},
-      blockIdx.x / tile.blocks(),
-      gridDim.x / tile.blocks(),
-      rank,
-      product.k_blocks};
   if (threadIdx.x < 128) {
     give_registers<40>();
     load_stages<tile, b_along_k>(product, ring, tiles);
@@ -258,6 +268,7 @@ __device__ __forceinline__ void multiply(const Product<T, D>& product) {
   } else {
     take_registers<232>();
     multiply_stages<tile, b_along_k>(product, ring, tiles);
+    finish();
   }
   // Others read sums in this block's memory.
   if constexpr (tile.k_parts > 1) exchange_in_cluster();
@@ -274,7 +285,9 @@ struct Multiply {
 
   IR_DEVICE void operator()(BlockOf<Geometry<tile>::threads>) const {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    multiply<tile, b_along_k>(product);
+    multiply<b_along_k>(
+        product, tiles_of<tile>(product, blockIdx.x / tile.blocks(), gridDim.x / tile.blocks()),
+        [] {});
 #endif
   }
 };

@@ -1,7 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
-#include "matmul/hopper/kernel.h"
+#include "matmul/hopper/make_product.h"
 #include "matmul/launch.h"
 
 namespace iridium {
@@ -16,75 +15,13 @@ namespace {
 
 using hopper::TileShape;
 
-/// Rows of tiles that are done together, so that as many tiles as run at the same time are close to
-/// a square, and bands are equally high.
-std::size_t band_of(std::size_t row_tiles, int at_once, double rows, double columns) {
-  const long square = std::lround(std::sqrt(at_once * columns / rows));
-  const std::size_t bands = parts_of(row_tiles, static_cast<std::size_t>(std::max(1L, square)));
-  return parts_of(row_tiles, bands);
-}
-
-bool allows_vectors(const void* data, std::size_t pitch, MatmulType type) {
-  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pitch * size_of(type) % 16 == 0;
-}
-
-DataType tensor_type(MatmulType type) {
-  switch (type) {
-    case MatmulType::fp16:
-      return DataType::fp16;
-    case MatmulType::bf16:
-      return DataType::bf16;
-    case MatmulType::fp32:
-      return DataType::fp32;
-    case MatmulType::e4m3:
-      break;
-  }
-  return DataType::uint8;
-}
-
 template <class T, class D, TileShape tile, bool b_along_k>
 void launch(const Problem& problem) {
-  constexpr int rows = tile.rows() * tile.cluster;
-  constexpr int k_block = hopper::k_block<T>;
-  const std::size_t row_tiles = parts_of(problem.rows, rows);
-  const std::size_t tiles = row_tiles * parts_of(problem.columns, tile.columns);
-  const int at_once = std::max(1, problem.processors.count / tile.blocks());
-  const detail::StreamImpl& stream = detail::Access::stream(problem.stream);
-  const auto map = [&](MatmulType type, const void* data, std::size_t down, std::size_t across,
-                       std::size_t pitch, int box_rows) {
-    return stream.make_tensor_map({tensor_type(type), data, down, across, pitch, box_rows});
-  };
   hopper::Multiply<T, D, tile, b_along_k> kernel = {};
-  hopper::Product<T, D>& product = kernel.product;
-  const int b_rows = static_cast<int>(b_along_k ? problem.columns : problem.depth);
-  const int b_columns = static_cast<int>(b_along_k ? problem.depth : problem.columns);
-  product.a = {{},
-               static_cast<const T*>(problem.a),
-               problem.a_pitch,
-               static_cast<int>(problem.rows),
-               static_cast<int>(problem.depth)};
-  product.b = {{}, static_cast<const T*>(problem.b), problem.b_pitch, b_rows, b_columns};
-  product.loads_boxes = allows_vectors(problem.a, problem.a_pitch, problem.type) &&
-                        allows_vectors(problem.b, problem.b_pitch, problem.type);
-  if (product.loads_boxes) {
-    product.a.map =
-        map(problem.type, problem.a, problem.rows, problem.depth, problem.a_pitch, tile.rows());
-    product.b.map = map(problem.type, problem.b, b_rows, b_columns, problem.b_pitch,
-                        b_along_k ? tile.columns / tile.cluster : k_block);
-  }
-  product.stores_boxes = allows_vectors(problem.d, problem.d_pitch, problem.result) &&
-                         HalfNumber<D> && tile.k_parts == 1 && problem.epilogue.is_identity;
-  if (product.stores_boxes)
-    product.d_map = map(problem.result, problem.d, problem.rows, problem.columns, problem.d_pitch,
-                        hopper::panel_rows);
-  product.d = {static_cast<D*>(problem.d), problem.rows, problem.d_columns(), problem.d_pitch};
-  product.rows = static_cast<int>(problem.rows);
-  product.columns = static_cast<int>(problem.columns);
-  product.k_blocks = static_cast<int>(parts_of(problem.depth, k_block));
-  product.band = static_cast<int>(band_of(row_tiles, at_once, rows, tile.columns));
-  product.epilogue = problem.epilogue;
-  const std::size_t clusters =
-      tile.k_parts > 1 ? tiles : std::min(tiles, static_cast<std::size_t>(at_once));
+  kernel.product = hopper::make_product<T, D, tile, b_along_k>(problem);
+  const std::size_t tiles = hopper::tile_count<tile>(problem);
+  const std::size_t at_once = hopper::clusters_at_once<tile>(problem);
+  const std::size_t clusters = tile.k_parts > 1 ? tiles : std::min(tiles, at_once);
   launch_product(problem, static_cast<int>(clusters) * tile.blocks(), kernel);
 }
 

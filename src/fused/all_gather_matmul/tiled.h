@@ -1,5 +1,5 @@
-// All-gather and product in one kernel: some blocks gather A piece by piece, the others multiply
-// what is there.
+// `staged` on every device: some blocks gather A piece by piece, the others multiply what is there,
+// as `tiled` does.
 #pragma once
 
 #include "fused/all_gather_matmul/pieces.h"
@@ -11,7 +11,7 @@ namespace iridium {
 /// blocks run at a time. Members' shards are there before the kernel, and stay until all members'
 /// kernels are done.
 template <TileProductNumber T, MatmulLayout layout, TileProductShape shape>
-struct StagedGatherProduct {
+struct TiledGatherProduct {
   using Product = TileProduct<T, layout, shape>;
   using ABlock = typename Product::ABlock;
 
