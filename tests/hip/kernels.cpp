@@ -295,7 +295,7 @@ void name_kernels(const void** next) {
   compile<StagedSum<LaneCall>, StagedBroadcast<LaneCall>, PullGather<LaneCall>,
           PushGather<LaneCall>, PacketSum, ManyBarriers<LaneCall>>(next);
   compile<StagedSum<Flawed<Flaw::none>::Call>, PassTiles<>, Signals>(next);
-  compile<SimpleProduct<fp16, false>, SimpleProduct<bf16, true>>(next);
+  compile<SimpleProduct<fp16, fp16, false>, SimpleProduct<e4m3, bf16, true>>(next);
   compile<TiledProduct<fp16, MatmulLayout::kn, large_tile<fp16>>,
           TiledProduct<bf16, MatmulLayout::nk, small_tile<bf16>>,
           TiledProduct<float, MatmulLayout::kn, large_tile<float>>>(next);
