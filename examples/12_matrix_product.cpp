@@ -37,7 +37,7 @@ struct Layer {
 
  private:
   IR_DEVICE std::uint32_t* flags_of(std::size_t row) const {
-    return ready + row / Product::rows * lane.peers().size();
+    return ready + row / Product::rows * static_cast<std::size_t>(lane.peers().size());
   }
 
   IR_DEVICE void make_rows(Block block) const {
@@ -70,7 +70,7 @@ struct Layer {
                            iridium::Compare::at_least, place))
           return;
         product.run(theirs, b, corner.row, corner.column);
-        product.for_each_pair([&](int row, int column, float first, float second) {
+        product.for_each_pair([&](std::size_t row, std::size_t column, float first, float second) {
           iridium::store_pair(result, corner.row + row, corner.column + column,
                               iridium::maximum(first, 0.0f), iridium::maximum(second, 0.0f));
         });

@@ -42,10 +42,9 @@ struct TiledProduct {
          i += static_cast<std::size_t>(block.count())) {
       const auto corner = grid.at(i);
       product.run(a, b, corner.row, corner.column);
-      product.for_each_eight([&](int row, int column, const float* sums) {
-        store_finished(block.seat(), epilogue, d, product_columns(),
-                       corner.row + static_cast<std::size_t>(row),
-                       corner.column + static_cast<std::size_t>(column), sums);
+      product.for_each_eight([&](std::size_t row, std::size_t column, const float* sums) {
+        store_finished(block.seat(), epilogue, d, product_columns(), corner.row + row,
+                       corner.column + column, sums);
       });
     }
   }

@@ -67,8 +67,8 @@ struct FlawedProduct {
       multiply(product);
     else
       product.run(a, b, 0, 0);
-    product.for_each_pair([&](int row, int column, float first, float second) {
-      store_pair(d, static_cast<std::size_t>(row), static_cast<std::size_t>(column), first, second);
+    product.for_each_pair([&](std::size_t row, std::size_t column, float first, float second) {
+      store_pair(d, row, column, first, second);
     });
   }
 

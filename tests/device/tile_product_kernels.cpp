@@ -28,19 +28,18 @@ struct TileProductKernel {
          i += static_cast<std::size_t>(block.count())) {
       const auto corner = grid.at(i);
       multiply(product, corner.row, corner.column);
-      product.for_each_pair([&](int row, int column, float first, float second) {
-        store_pair(work.d, corner.row + static_cast<std::size_t>(row),
-                   corner.column + static_cast<std::size_t>(column), first, second);
+      product.for_each_pair([&](std::size_t row, std::size_t column, float first, float second) {
+        store_pair(work.d, corner.row + row, corner.column + column, first, second);
       });
-      product.for_each_result([&](int row, int column, float) {
-        const std::size_t r = corner.row + static_cast<std::size_t>(row);
-        const std::size_t c = corner.column + static_cast<std::size_t>(column);
+      product.for_each_result([&](std::size_t row, std::size_t column, float) {
+        const std::size_t r = corner.row + row;
+        const std::size_t c = corner.column + column;
         if (r < work.seen.rows && c < work.seen.columns) ++*work.seen.at(r, c);
       });
-      product.for_each_eight([&](int row, int column, const float* sums) {
-        const std::size_t r = corner.row + static_cast<std::size_t>(row);
-        for (int k = 0; k < 8; ++k) {
-          const std::size_t c = corner.column + static_cast<std::size_t>(column + k);
+      product.for_each_eight([&](std::size_t row, std::size_t column, const float* sums) {
+        const std::size_t r = corner.row + row;
+        for (std::size_t k = 0; k < 8; ++k) {
+          const std::size_t c = corner.column + column + k;
           if (r < work.d.rows && c < work.d.columns && *work.d.at(r, c) == sums[k])
             *work.seen.at(r, c) += 10;
         }

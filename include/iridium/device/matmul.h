@@ -26,9 +26,10 @@ inline constexpr TileProductShape tile_product_shape = {.depth = 64 / static_cas
 ///     using Product = TileProduct<bf16, MatmulLayout::nk>;
 ///     IR_DEVICE void operator()(Product::ABlock block) const {
 ///       Product product(block);
-///       product.run(a, b, row, column);     // rows of A from `row` on, columns of A × B from
-///       product.for_each_pair(              // `column` on
-///           [&](int r, int c, float x, float y) { store_pair(d, row + r, column + c, x, y); });
+///       product.run(a, b, row, column);  // the tile that begins at (row, column) of A × B
+///       product.for_each_pair([&](std::size_t r, std::size_t c, float x, float y) {
+///         store_pair(d, row + r, column + c, x, y);
+///       });
 ///     }
 ///
 /// Copies to the stages go on while others are multiplied. With calls of its own a kernel can do
@@ -36,8 +37,8 @@ inline constexpr TileProductShape tile_product_shape = {.depth = 64 / static_cas
 ///
 ///     product.clear();
 ///     std::size_t k = 0;
-///     while (k < depth || product.pending() > 0) {
-///       for (; k < depth && product.has_room(); k += Product::depth) {
+///     while (k < a.columns || product.pending() > 0) {
+///       for (; k < a.columns && product.has_room(); k += Product::depth) {
 ///         if (!wait(block, lane, flags + k / Product::depth, 1)) return;
 ///         product.fetch(a, b, row, column, k);
 ///       }
@@ -51,7 +52,8 @@ inline constexpr TileProductShape tile_product_shape = {.depth = 64 / static_cas
 /// other rows and columns; fp16 and bf16 go to tensor cores on NVIDIA GPUs.
 ///
 /// All members but the accesses to results are block-collective, and a block has one product of a
-/// type at a time. While stages are pending it has no other copies to block memory.
+/// type at a time. While stages are pending it has no other copies to block memory. `Ring` is for
+/// tests.
 template <TileProductNumber T, MatmulLayout layout, TileProductShape shape = tile_product_shape<T>,
           class Ring = detail::StageRing<shape.stages, shape.threads>>
 class TileProduct {
@@ -97,7 +99,7 @@ class TileProduct {
   IR_DEVICE int pending() const { return ring_.pending(); }
   /// Whether another stage can be fetched before `await` is called.
   IR_DEVICE bool has_room() const { return ring_.has_room(); }
-  /// Begins to fill the next stage, with `depth` elements of K from `k` on.
+  /// Begins to fill the next stage, for which there is room, with `depth` elements of K from `k` on.
   IR_DEVICE void fetch(const Matrix<const T>& a, const Matrix<const T>& b, std::size_t row,
                        std::size_t column, std::size_t k) {
     target::point(block_.seat());
@@ -110,7 +112,7 @@ class TileProduct {
                                reach(b_along_k ? b.rows : b.columns, column, columns)};
     ring_.end_fetch();
   }
-  /// Waits for the oldest stage that is pending. Contains the block barrier.
+  /// Waits for the oldest stage of those pending. Contains the block barrier.
   IR_DEVICE void await() { ring_.await(); }
   /// Adds the product of the stage that was awaited last.
   IR_DEVICE void multiply() {
@@ -136,7 +138,7 @@ class TileProduct {
   IR_DEVICE void for_each_pair(Function function) const {
     if (target::is_whole(block_.seat())) {
       for (int i = 0; i < rows * columns; i += 2)
-        function(i / columns, i % columns, sums_[i], sums_[i + 1]);
+        function(size(i / columns), size(i % columns), sums_[i], sums_[i + 1]);
       return;
     }
     for_each_share([&](int thread, int held) {
@@ -145,7 +147,7 @@ class TileProduct {
       IR_UNROLLED for (int i = 0; i < Places::rows; ++i) {
         IR_UNROLLED for (int j = 0; j < Places::columns; j += 2) {
           const float* const pair = sums_ + held + i * Places::columns + j;
-          function(row + Places::row(i), column + Places::column(j), pair[0], pair[1]);
+          function(size(row + Places::row(i)), size(column + Places::column(j)), pair[0], pair[1]);
         }
       }
     });
@@ -156,7 +158,8 @@ class TileProduct {
   template <class Function>
   IR_DEVICE void for_each_eight(Function function) const {
     if (target::is_whole(block_.seat())) {
-      for (int i = 0; i < rows * columns; i += 8) function(i / columns, i % columns, sums_ + i);
+      for (int i = 0; i < rows * columns; i += 8)
+        function(size(i / columns), size(i % columns), sums_ + i);
       return;
     }
     // One of the rows that each thread has at a time.
@@ -174,7 +177,8 @@ class TileProduct {
         float sums[8];
         detail::read_run<4>(sums, shared + Part::place(row, column));
         detail::read_run<4>(sums + 4, shared + Part::place(row, column + 4));
-        function(row / 8 * Places::grid.rows + Places::row(part) + row % 8, column, sums);
+        function(size(row / 8 * Places::grid.rows + Places::row(part) + row % 8), size(column),
+                 sums);
       }
     }
     block_.sync();
@@ -182,7 +186,7 @@ class TileProduct {
   /// function(row, column, sum), for every sum of the tile.
   template <class Function>
   IR_DEVICE void for_each_result(Function function) const {
-    for_each_pair([&](int row, int column, float first, float second) {
+    for_each_pair([&](std::size_t row, std::size_t column, float first, float second) {
       function(row, column, first);
       function(row, column + 1, second);
     });
@@ -198,6 +202,7 @@ class TileProduct {
   using Stages = BlockMemory<T, shape.stages * stage_elements, TileProduct>;
   static_assert(depth % 16 == 0, "tensor cores take 16 elements of K at a time");
 
+  IR_DEVICE static std::size_t size(int number) { return static_cast<std::size_t>(number); }
   IR_DEVICE static int reach(std::size_t extent, std::size_t first, int most) {
     if (first >= extent) return 0;
     return extent - first < static_cast<std::size_t>(most) ? static_cast<int>(extent - first)

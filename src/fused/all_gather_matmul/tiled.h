@@ -47,9 +47,8 @@ struct TiledGatherProduct {
       // Rows that are gathered first come first.
       const std::size_t row = (corner.row / Product::rows + first_row) % down * Product::rows;
       if (!multiply_tile(block, product, row, corner.column)) return false;
-      product.for_each_eight([&](int r, int c, const float* sums) {
-        store_finished(block.seat(), epilogue, d, columns, row + static_cast<std::size_t>(r),
-                       corner.column + static_cast<std::size_t>(c), sums);
+      product.for_each_eight([&](std::size_t r, std::size_t c, const float* sums) {
+        store_finished(block.seat(), epilogue, d, columns, row + r, corner.column + c, sums);
       });
     }
     return true;
