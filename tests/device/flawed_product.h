@@ -49,13 +49,20 @@ class FlawedRing {
   int awaited_ = 0;
 };
 
+/// A flawed ring as the product's template argument.
+template <RingFlaw flaw>
+struct FlawedRings {
+  template <int Stages, int Threads>
+  using Ring = FlawedRing<flaw, Stages, Threads>;
+};
+
 /// D = A × B of 16 × 16 elements by one block: with `run`, or call by call, where copies begin
 /// behind the product of the stage before.
 template <RingFlaw flaw, bool by_calls>
 struct FlawedProduct {
   static constexpr TileProductShape shape = {
       .rows = 16, .columns = 16, .depth = 16, .stages = 3, .threads = 32};
-  using Product = TileProduct<float, MatmulLayout::nk, shape, FlawedRing<flaw, 3, 32>>;
+  using Product = TileProduct<float, MatmulLayout::nk, shape, FlawedRings<flaw>::template Ring>;
 
   Matrix<float> d;
   Matrix<const float> a;

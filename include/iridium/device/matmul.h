@@ -55,7 +55,7 @@ inline constexpr TileProductShape tile_product_shape = {.depth = 64 / static_cas
 /// type at a time. While stages are pending it has no other copies to block memory. `Ring` is for
 /// tests.
 template <TileProductNumber T, MatmulLayout layout, TileProductShape shape = tile_product_shape<T>,
-          class Ring = detail::StageRing<shape.stages, shape.threads>>
+          template <int, int> class Ring = detail::StageRing>
 class TileProduct {
  public:
   using ABlock = BlockOf<shape.threads>;
@@ -99,7 +99,8 @@ class TileProduct {
   IR_DEVICE int pending() const { return ring_.pending(); }
   /// Whether another stage can be fetched before `await` is called.
   IR_DEVICE bool has_room() const { return ring_.has_room(); }
-  /// Begins to fill the next stage, for which there is room, with `depth` elements of K from `k` on.
+  /// Begins to fill the next stage, for which there is room, with `depth` elements of K from `k`
+  /// on.
   IR_DEVICE void fetch(const Matrix<const T>& a, const Matrix<const T>& b, std::size_t row,
                        std::size_t column, std::size_t k) {
     target::point(block_.seat());
@@ -234,7 +235,7 @@ class TileProduct {
   }
 
   ABlock block_;
-  Ring ring_;
+  Ring<shape.stages, shape.threads> ring_;
   T* stages_;
   float sums_[target::held_elements<rows * columns, Places::count, shape.threads>];
   /// What of each stage is there: for whole blocks, which leave out the rest.
