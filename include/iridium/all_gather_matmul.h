@@ -100,7 +100,7 @@ void all_gather_matmul(StreamRef& stream, const Team& team, const Matrix<D>& d,
   const Matrix<const D> part = {shard.array.data() + shard.first, shard.rows, shard.columns,
                                 shard.pitch};
   detail::require_matrix("all_gather_matmul", "the shard", shard.array.size(), shard.first,
-                         {part.data, part.rows, part.columns, part.pitch});
+                         detail::ColumnsOf{part.data, part.rows, part.columns, part.pitch});
   detail::all_gather_matmul(stream, team,
                             {detail::matmul_call<D, D>(d, gathered, b, epilogue),
                              detail::matmul_operand(part), gathered.data, true},
