@@ -25,7 +25,7 @@ Parts; without one: all of them:
   kernels      kernels of several ranks: lanes, atomics, remote memory, faults
   ranks        contexts, heaps and teams, in device memory and in host memory
   collectives  every algorithm, checked bit by bit
-  matmul       matrix products: every algorithm that the GPU has
+  matmul       matrix products, also fused with collectives: every algorithm that the GPU has
   probe        capture and replay of every operation
   room         kernels that compute find room beside calls that wait: one team and two
   mps          the MPS daemon that iridium run starts (mode shared only)

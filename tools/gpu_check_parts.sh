@@ -147,6 +147,7 @@ part_collectives() {
 part_matmul() {
   start_mps
   IRIDIUM_BACKEND=cuda suite matmul "$build/tests/matmul/matmul_test" '*'
+  IRIDIUM_BACKEND=cuda suite fused "$build/tests/fused/fused_test" '*-*threads*:*UnderRandomSchedules*'
 }
 
 part_probe() {
