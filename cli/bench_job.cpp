@@ -34,6 +34,8 @@ std::vector<std::string> arguments_for_rank(const BenchCommand& command, const s
                                         std::to_string(command.samples),
                                         "--sample-time",
                                         fmt::format("{}", command.sample_milliseconds)};
+  for (const std::string& shape : command.shapes)
+    arguments.insert(arguments.end(), {"--shape", shape});
   for (const std::string& setting : command.settings)
     arguments.insert(arguments.end(), {"--set", setting});
   if (command.baselines.empty()) arguments.emplace_back("--no-baseline");

@@ -213,6 +213,7 @@ void set_numbers(BenchFigure& figure, const Contestant& contestant, const Times&
   const double bytes = static_cast<double>(contestant.prepared().bytes());
   figure.algorithm_gbps = bytes / figure.median_us / 1000;
   figure.bus_gbps = figure.algorithm_gbps * contestant.prepared().bus_factor();
+  figure.tflops = contestant.prepared().flops() / figure.median_us / 1e6;
 }
 
 /// On CPUs nothing else needs the room.
@@ -263,8 +264,10 @@ std::optional<std::size_t> heap_bytes(const std::vector<BenchHeat>& heats, int r
   for (const BenchHeat& heat : heats) {
     const std::size_t outputs =
         heat.operation == "all_gather" ? static_cast<std::size_t>(ranks) : 1;
-    most = std::max(most,
-                    heat.entries.size() * ((2 + outputs) * heat.bytes + (std::size_t{32} << 20)));
+    // Elements have 4 bytes at most.
+    const std::size_t matrices = heat.shape ? heat.shape->elements() * 4 : 0;
+    most = std::max(most, heat.entries.size() *
+                              ((2 + outputs) * heat.bytes + matrices + (std::size_t{32} << 20)));
   }
   return std::min((std::size_t{128} << 20) + most,
                   memory_for_rank(variable("IRIDIUM_BACKEND"), ranks));

@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/names.h"
 #include "cli/output_file.h"
+#include "cli/rank_environment.h"
 #include "cli/signal_source.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"
@@ -243,10 +244,7 @@ BenchCommand bench_command(const TuneCommand& command, const std::string& operat
 
 /// The one that ranks will find; throws where there is none.
 TunedDevice device_for(const RunOptions& job) {
-  const char* inherited = std::getenv("IRIDIUM_BACKEND");
-  const std::string asked = !job.backend.empty()   ? job.backend
-                            : inherited == nullptr ? ""
-                                                   : inherited;
+  const std::string asked = backend_of_ranks(job);
   const std::optional<BackendInfo> info = backend_for(asked);
   if (!info)
     throw Error(Errc::unsupported,
