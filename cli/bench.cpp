@@ -69,8 +69,8 @@ int measure(BenchCommand command) {
   if (!command.out.empty()) file.emplace(command.out);
 
   BenchRun run = begin_run(command.text);
-  const BenchTask task = {command, heats};
-  const BenchJobEnd end = run_bench_jobs({&task, 1}, ranks, run);
+  const BenchTask task = {command, heats, ranks};
+  const BenchJobEnd end = run_bench_jobs({&task, 1}, run);
   if (end.never_began)
     throw Error(Errc::system, "bench: no rank could make a context; nothing was measured");
 

@@ -232,9 +232,11 @@ std::vector<BenchFigure> figures_of(const BenchHeat& heat, const Team& world,
       BenchFigure figure =
           blank_figure(heat, heat.entries[i], world.size(), is_graph ? "graph" : "eager");
       (contestant.is_skipped() ? figure.skipped : figure.failed) = contestant.failed();
-      if (figure.has_numbers())
+      if (figure.has_numbers()) {
+        figure.chosen = contestant.prepared().chosen();
         set_numbers(figure, contestant, is_graph ? contestant.replayed() : contestant.eager(),
                     is_graph ? contestant.calls_per_graph() : 1);
+      }
       if (figure.contender != "iridium") copy_gbps = std::max(copy_gbps, figure.algorithm_gbps);
       figures.push_back(std::move(figure));
     }

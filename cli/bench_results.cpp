@@ -55,6 +55,7 @@ Json to_json(const BenchFigure& figure) {
                {"ranks", figure.ranks},
                {"bytes", figure.bytes},
                {"blocks", figure.blocks}});
+  if (!figure.chosen.empty()) json["chosen"] = figure.chosen;
   if (figure.shape)
     json.update({{"m", figure.shape->rows},
                  {"n", figure.shape->columns},
@@ -155,6 +156,7 @@ BenchFigure figure_from(const Fields& fields) {
   figure.operation = fields.text("operation");
   figure.contender = fields.text("contender");
   figure.algorithm = fields.text("algorithm");
+  figure.chosen = fields.optional_text("chosen");
   figure.dtype = fields.text("dtype");
   figure.op = fields.optional_text("op");
   figure.memory = fields.optional_text("memory");
@@ -303,6 +305,10 @@ std::string size_cell(const BenchFigure& figure) {
   return figure.bytes == 0 ? "" : size_text(figure.bytes);
 }
 
+std::string algorithm_cell(const BenchFigure& figure) {
+  return figure.algorithm + (figure.chosen.empty() ? "" : fmt::format(" ({})", figure.chosen));
+}
+
 std::string shape_cell(const BenchFigure& figure) {
   return figure.shape ? name(*figure.shape) : "";
 }
@@ -329,7 +335,7 @@ std::string remark(const BenchFigure& figure) {
 constexpr std::array table_columns = {
     Column{"operation", plain<&BenchFigure::operation>},
     Column{"contender", plain<&BenchFigure::contender>},
-    Column{"algorithm", plain<&BenchFigure::algorithm>, true},
+    Column{"algorithm", algorithm_cell, true},
     Column{"dtype", plain<&BenchFigure::dtype>, true},
     Column{"op", plain<&BenchFigure::op>, true},
     Column{"memory", plain<&BenchFigure::memory>, true},

@@ -18,6 +18,7 @@ struct BenchFigure {
   std::string operation;
   std::string contender = "iridium";  ///< or who else was measured
   std::string algorithm = {};         ///< empty where there is one only
+  std::string chosen = {};            ///< what automatic was, where that is known
   std::string dtype = {};             ///< empty where it does not matter
   std::string op = {};                ///< what numbers are reduced by; empty where none are
   std::string memory = {};            ///< "plain" or "symmetric"; empty where there is no choice

@@ -33,6 +33,9 @@ class OperationCase {
   /// Submits what `launch` is about, without what makes its result checkable: what benchmarks time.
   /// Collective over the team; can be captured.
   virtual void launch_alone(StreamRef& stream) { launch(stream); }
+  /// The algorithm that `launch_alone` runs, where arguments leave it to the library and it is
+  /// known; else empty.
+  virtual std::string chosen() const { return {}; }
   /// Payload `launch_alone` moves on this rank, for bandwidths.
   virtual std::size_t bytes() const = 0;
   /// Floating-point operations of `launch_alone` on this rank; 0 where it only moves data.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "iridium/matmul.h"
+#include "iridium/matmul_choice.h"
 #include "iridium/matmul_shape.h"
 #include "matmul/check.h"
 #include "matmul/choice.h"
@@ -129,6 +130,11 @@ class MatmulCase final : public OperationCase {
   }
 
   std::span<std::byte> outputs() override { return std::as_writable_bytes(d_.span()); }
+  std::string chosen() const override {
+    if (options_.algorithm != MatmulAlgorithm::automatic) return {};
+    StreamRef stream = stream_;
+    return std::string(name(choose_matmul(stream, shape_, name(type_), options_.layout).algorithm));
+  }
   std::size_t bytes() const override { return 0; }
   double flops() const override { return shape_.flops(); }
 

@@ -60,6 +60,7 @@ BenchFigure product_figure() {
   figure.algorithm = "simple";
   figure.dtype = "bf16";
   figure.shape = {16, 264, 1000};
+  figure.chosen = "narrow";
   figure.layout = "nk";
   figure.tflops = 3.375;
   return figure;
@@ -148,6 +149,7 @@ void expect_same(const BenchFigure& left, const BenchFigure& right) {
   EXPECT_EQ(left.bytes, right.bytes);
   EXPECT_EQ(left.shape, right.shape);
   EXPECT_EQ(left.layout, right.layout);
+  EXPECT_EQ(left.chosen, right.chosen);
   EXPECT_EQ(left.blocks, right.blocks);
   EXPECT_EQ(left.rows, right.rows);
   EXPECT_EQ(left.tile, right.tile);
@@ -213,7 +215,7 @@ TEST(BenchFiles, HoldTheFieldsOfTheManual) {
   EXPECT_EQ(fields(json["figures"][2]), identity + "skipped ");
   EXPECT_EQ(fields(json["figures"][3]), identity + "failed ");
   const Json product = Json::parse(as_line(product_figure()));
-  EXPECT_EQ(fields(product), identity + "m n k layout " + numbers + "tflops ");
+  EXPECT_EQ(fields(product), identity + "chosen m n k layout " + numbers + "tflops ");
   EXPECT_EQ(product["m"], 16);
   EXPECT_EQ(product["n"], 264);
   EXPECT_EQ(product["k"], 1000);
@@ -464,12 +466,10 @@ TEST(BenchFigures, HaveNoColumnsForWhatNoneHas) {
             "\n"
             "1 figure, 0 skipped, 0 failed\n");
   EXPECT_EQ(as_table(run_of({product_figure()})),
-            "operation  contender  algorithm  dtype  layout  ranks  M x N x K    mode   median us  "
-            "10 %   "
-            "90 %   TFLOP/s\n"
-            "matmul     iridium    simple     bf16   nk      2      16x264x1000  graph  2.500      "
-            "2.250  "
-            "3.000  3.375\n"
+            "operation  contender  algorithm        dtype  layout  ranks  M x N x K    mode   "
+            "median us  10 %   90 %   TFLOP/s\n"
+            "matmul     iridium    simple (narrow)  bf16   nk      2      16x264x1000  graph  "
+            "2.500      2.250  3.000  3.375\n"
             "\n"
             "1 figure, 0 skipped, 0 failed\n");
   EXPECT_EQ(as_table(run_of({})), "0 figures, 0 skipped, 0 failed\n");

@@ -48,8 +48,7 @@ BenchFigure failed(BenchFigure figure) {
 
 /// The table that the figures lead to, without its heading and with single blanks.
 std::string rows_from(const std::vector<BenchFigure>& figures, const TunedDevice& device = gpu) {
-  std::string text =
-      table_text(rows_of(decide(figures, device, current()).cases), device, {"made by a test"});
+  std::string text = table_text(rows_of(decide(figures, device, current()).cases), device);
   EXPECT_NO_THROW(TuningTable{text}) << text;
   EXPECT_TRUE(text.starts_with("# made by a test\n# operation")) << text;
   text.erase(0, text.find('\n', text.find("# operation")) + 1);
@@ -250,7 +249,7 @@ TEST(TuneRows, AreNotThereForWhatNothingIsKnownOf) {
 }
 
 TEST(TuneTables, KeepTheirCommentsInComments) {
-  const std::string text = table_text({}, gpu, {"one\ntwo", "three"});
+  const std::string text = comment_lines({"one\ntwo", "three"});
   EXPECT_TRUE(text.starts_with("# one two\n# three\n# operation  memory")) << text;
   EXPECT_NO_THROW(TuningTable{text});
 }

@@ -69,6 +69,7 @@ TEST_F(MatmulOperation, IsRightInEveryTypeAndLayout) {
     EXPECT_NE(prepared->check(8), "") << "the result of other inputs";
     EXPECT_EQ(prepared->flops(), parse_matmul_shape(arguments.at("shape")).flops());
     EXPECT_EQ(prepared->bytes(), 0u);
+    EXPECT_EQ(prepared->chosen().empty(), arguments.at("algorithm") != "automatic");
   }
 }
 
