@@ -14,6 +14,8 @@
 #include "cli/bench_results.h"
 #include "cli/command_line.h"
 #include "cli/output_file.h"
+#include "cli/rank_environment.h"
+#include "cli/signal_source.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"
 
@@ -44,15 +46,31 @@ int compare_files(const BenchCommand& command) {
   }
 }
 
-int measure(const BenchCommand& command) {
+/// Ranks must measure the same.
+void set_default_shapes(BenchCommand& command) {
+  const auto has_shape = [&](const Operation& operation) {
+    return std::ranges::find(command.operations, operation.name) != command.operations.end() &&
+           std::ranges::find(operation.parameters, "shape", &Parameter::name) !=
+               operation.parameters.end();
+  };
+  if (!command.shapes.empty() || std::ranges::none_of(operations(), has_shape)) return;
+  const std::optional<BackendInfo> info = backend_for(backend_of_ranks(command.job));
+  // Making a context says why there is none.
+  command.shapes = default_shapes(info ? std::string(name(info->kind)) : "host");
+}
+
+int measure(BenchCommand command) {
+  // Before the driver is asked: threads that it starts would take signals that launchers wait for.
+  const SignalSource signals;
   const std::vector<int> ranks = parse_numbers("-n", command.ranks, 1, max_ranks);
+  set_default_shapes(command);
   const std::vector<BenchHeat> heats = plan(command);
   std::optional<OutputFile> file;
   if (!command.out.empty()) file.emplace(command.out);
 
   BenchRun run = begin_run(command.text);
-  const BenchTask task = {command, heats};
-  const BenchJobEnd end = run_bench_jobs({&task, 1}, ranks, run);
+  const BenchTask task = {command, heats, ranks};
+  const BenchJobEnd end = run_bench_jobs({&task, 1}, run);
   if (end.never_began)
     throw Error(Errc::system, "bench: no rank could make a context; nothing was measured");
 
@@ -109,7 +127,15 @@ Subcommand add_bench(CommandLine& line, BenchCommand& command) {
            "4K:64M.")
       .last_counts()
       .value_name("SIZES");
-  for (const char* name : {"algorithm", "dtype", "op", "memory", "blocks", "tile"})
+  bench
+      .add("--shape", command.shapes,
+           fmt::format(
+               "Shapes of products, M, N and K: 4096x3584x8192, or several with commas; may "
+               "be given several times. The default is {} on GPUs and {} on CPUs.",
+               fmt::join(default_shapes("cuda"), ","), fmt::join(default_shapes("host"), ",")))
+      .one_value_each()
+      .value_name("MxNxK");
+  for (const char* name : {"algorithm", "dtype", "op", "layout", "memory", "blocks", "tile"})
     bench
         .add_function(
             fmt::format("--{}", name),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct BenchCommand {
   std::string ranks = {};                    ///< "2,4,8"
   std::vector<std::string> operations = {};  ///< by name
   std::string bytes = "4K:64M";              ///< of operations with a payload
+  std::vector<std::string> shapes = {};      ///< of products: "4096x3584x8192"
   std::vector<std::string> settings = {};    ///< "blocks=8,16"
   std::vector<std::string> baselines = {"memory_copy", "copy_kernel", "gather_copies"};
   std::vector<std::string> peers = {};  ///< commands of other libraries' programs
@@ -38,7 +40,8 @@ struct BenchCommand {
 /// How often contenders take turns in a heat.
 inline constexpr int bench_rounds = 5;
 
-/// What takes turns: contenders that do the same thing to as many bytes.
+/// What takes turns: contenders that do the same thing to as many bytes, or to matrices of one
+/// shape.
 struct BenchHeat {
   struct Entry {
     std::string contender;
@@ -47,10 +50,12 @@ struct BenchHeat {
   };
 
   std::string operation;
-  std::size_t bytes = 0;  ///< 0 for operations without payload
+  std::size_t bytes = 0;                  ///< 0 for operations without payload
+  std::optional<MatmulShape> shape = {};  ///< of products
   // Empty where the operation has no such parameter.
   std::string dtype = {};
   std::string op = {};
+  std::string layout = {};
   std::vector<Entry> entries = {};
 };
 
@@ -67,6 +72,9 @@ void add_sampling_options(Subcommand& command, int& samples, double& sample_mill
 
 /// Adds the subcommand to `line`; the parser fills `command`.
 Subcommand add_bench(CommandLine& line, BenchCommand& command);
+
+/// Shapes for products on this backend where none are given: what ends soon.
+std::vector<std::string> default_shapes(const std::string& backend);
 
 /// What is to be measured of these operations. Throws `invalid_argument` for what cannot be.
 std::vector<BenchHeat> plan(const BenchCommand& command,

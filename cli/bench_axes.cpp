@@ -117,6 +117,19 @@ std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view t
   return sizes;
 }
 
+std::vector<MatmulShape> parse_shapes(std::string_view option,
+                                      const std::vector<std::string>& texts) {
+  std::vector<MatmulShape> shapes;
+  for (const std::string& text : texts)
+    for (const std::string_view part : split(text, ',')) {
+      const MatmulShape shape = parse_matmul_shape(part);
+      if (std::ranges::find(shapes, shape) != shapes.end())
+        refuse(option, text, fmt::format("{} stands twice", name(shape)));
+      shapes.push_back(shape);
+    }
+  return shapes;
+}
+
 std::string size_text(std::size_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;

@@ -20,8 +20,9 @@ namespace {
 /// What makes two figures the same one.
 auto identity(const BenchFigure& figure) {
   return std::tie(figure.operation, figure.contender, figure.algorithm, figure.dtype, figure.op,
-                  figure.memory, figure.mode, figure.ranks, figure.bytes, figure.blocks,
-                  figure.rows, figure.tile, figure.link, figure.beside_compute);
+                  figure.memory, figure.mode, figure.ranks, figure.bytes, figure.shape,
+                  figure.layout, figure.blocks, figure.rows, figure.tile, figure.link,
+                  figure.beside_compute);
 }
 
 using Identity = decltype(identity(BenchFigure{}));
@@ -86,9 +87,11 @@ std::vector<std::string> warnings_of(const BenchRun& before, const BenchRun& aft
 /// "iridium all_reduce ring bf16 sum plain, 4 ranks, 4096 bytes, graph".
 std::string text_of(const BenchFigure& figure) {
   std::string text = figure.contender + " " + figure.operation;
-  for (const std::string& word : {figure.algorithm, figure.dtype, figure.op, figure.memory})
+  for (const std::string& word :
+       {figure.algorithm, figure.dtype, figure.op, figure.memory, figure.layout})
     if (!word.empty()) text += " " + word;
   text += fmt::format(", {} {}", figure.ranks, figure.ranks == 1 ? "rank" : "ranks");
+  if (figure.shape) text += ", " + name(*figure.shape);
   // Exact, since that is what figures are matched by.
   if (figure.bytes != 0) text += fmt::format(", {} bytes", figure.bytes);
   if (figure.blocks != 0)

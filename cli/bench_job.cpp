@@ -34,6 +34,8 @@ std::vector<std::string> arguments_for_rank(const BenchCommand& command, const s
                                         std::to_string(command.samples),
                                         "--sample-time",
                                         fmt::format("{}", command.sample_milliseconds)};
+  for (const std::string& shape : command.shapes)
+    arguments.insert(arguments.end(), {"--shape", shape});
   for (const std::string& setting : command.settings)
     arguments.insert(arguments.end(), {"--set", setting});
   if (command.baselines.empty()) arguments.emplace_back("--no-baseline");
@@ -200,20 +202,29 @@ std::size_t count_figures(const BenchTask& task) {
   return count;
 }
 
+/// Each once, as tasks name them.
+std::vector<int> rank_counts(std::span<const BenchTask> tasks) {
+  std::vector<int> counts;
+  for (const BenchTask& task : tasks)
+    for (const int count : task.ranks)
+      if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
+  return counts;
+}
+
 }  // namespace
 
-BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, const std::vector<int>& ranks,
-                           BenchRun& run) {
+BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, BenchRun& run) {
   // From here on a signal ends the run, and what was measured is kept.
   const SignalSource signals;
   std::size_t total = 0;
-  for (const BenchTask& task : tasks) total += count_figures(task) * ranks.size();
+  for (const BenchTask& task : tasks) total += count_figures(task) * task.ranks.size();
   ProgressBar progress("figures", total);
   std::size_t done = 0;
   GpuUse use;
   BenchJobEnd all;
-  for (const int count : ranks)
+  for (const int count : rank_counts(tasks))
     for (const BenchTask& task : tasks) {
+      if (std::ranges::find(task.ranks, count) == task.ranks.end()) continue;
       if (all.was_interrupted || all.never_began) break;
       BenchJob job(task.command, task.heats, count, signals);
       const BenchJobEnd end = job.run(progress, done, run.machine, use);

@@ -20,12 +20,12 @@ struct BenchJobEnd {
 struct BenchTask {
   BenchCommand command;
   std::vector<BenchHeat> heats;
+  std::vector<int> ranks;  ///< a job for each number
 };
 
-/// Measures every task's heats on each number of ranks, beside the peers, and adds the figures to
-/// `run`, which is complete when nothing was cut short. A heat in which the ranks die has failed;
-/// the others go on. Shows progress; a signal ends it.
-BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, const std::vector<int>& ranks,
-                           BenchRun& run);
+/// Measures every task's heats on each of its numbers of ranks, beside the peers, and adds the
+/// figures to `run`, which is complete when nothing was cut short. A heat in which the ranks die
+/// has failed; the others go on. Shows progress; a signal ends it.
+BenchJobEnd run_bench_jobs(std::span<const BenchTask> tasks, BenchRun& run);
 
 }  // namespace iridium::cli

@@ -69,6 +69,11 @@ std::string plan_text(const std::vector<BenchHeat>& heats) {
     plan.push_back({{"heat", i}, {"operation", heats[i].operation}, {"bytes", heats[i].bytes}});
     if (!heats[i].dtype.empty()) plan.back()["dtype"] = heats[i].dtype;
     if (!heats[i].op.empty()) plan.back()["op"] = heats[i].op;
+    if (const auto& shape = heats[i].shape)
+      plan.back().update({{"m", shape->rows},
+                          {"n", shape->columns},
+                          {"k", shape->depth},
+                          {"layout", heats[i].layout}});
   }
   return plan.dump() + "\n";
 }

@@ -57,6 +57,7 @@ Parameter parse_setting(const std::string& text) {
     setting.values.push_back(value);
   }
   if (setting.name == "bytes") refuse("sizes are given by --bytes");
+  if (setting.name == "shape") refuse("shapes are given by --shape");
   for (const std::string& value : setting.values) {
     if (setting.name == "blocks" && value != automatic)
       parse_numbers("--blocks", value, 1, most_blocks);
@@ -74,11 +75,13 @@ void check_values(const Parameter& setting, const std::vector<const Operation*>&
     if (const Parameter* parameter = find_parameter(operation->parameters, setting.name))
       known.insert(known.end(), parameter->values.begin(), parameter->values.end());
   for (const std::string& value : setting.values) {
-    if (setting.name == "dtype") parse_data_type(value);
+    const bool is_known = std::ranges::find(known, value) != known.end();
+    // Of collectives the registry does not list all types.
+    if (setting.name == "dtype" && !is_known) parse_data_type(value);
     if (setting.name == "op") parse_reduce_op(value);
-    const bool is_listed = setting.name == "algorithm" || setting.name == "memory";
-    if (is_listed && std::ranges::find(known, value) == known.end())
-      refuse_name(setting.name, value, distinct(std::move(known)));
+    const bool is_listed =
+        setting.name == "algorithm" || setting.name == "memory" || setting.name == "layout";
+    if (is_listed && !is_known) refuse_name(setting.name, value, distinct(std::move(known)));
   }
 }
 
@@ -142,8 +145,11 @@ std::vector<std::string> values_of(const Operation& operation, const std::string
 /// unless told.
 Operation chosen(const Operation& operation, const BenchHeat& heat,
                  const std::vector<Parameter>& settings) {
-  const Arguments of_heat = {
-      {"bytes", std::to_string(heat.bytes)}, {"dtype", heat.dtype}, {"op", heat.op}};
+  const Arguments of_heat = {{"bytes", std::to_string(heat.bytes)},
+                             {"shape", heat.shape ? iridium::name(*heat.shape) : ""},
+                             {"dtype", heat.dtype},
+                             {"op", heat.op},
+                             {"layout", heat.layout}};
   Operation chosen = operation;
   for (Parameter& parameter : chosen.parameters) {
     if (const auto fixed = of_heat.find(parameter.name); fixed != of_heat.end())
@@ -156,7 +162,8 @@ Operation chosen(const Operation& operation, const BenchHeat& heat,
 
 void add_entries(BenchHeat& heat, const std::string& contender, const Operation& operation,
                  const std::vector<Parameter>& settings) {
-  constexpr std::array in_figures = {"bytes", "dtype", "op", "algorithm", "memory"};
+  constexpr std::array in_figures = {"bytes",  "shape",     "dtype", "op",
+                                     "layout", "algorithm", "memory"};
   for (Arguments& arguments : combinations(chosen(operation, heat, settings))) {
     // What nobody asked for stays as the operation chooses, and out of the figures.
     std::erase_if(arguments, [&](const auto& argument) {
@@ -173,14 +180,48 @@ bool is_limit_of(const Operation& limit, const Operation& operation) {
   return limit.name != "gather_copies" || operation.name == "all_gather";
 }
 
-/// What is the same thing: another type or reduction is a heat of its own.
-std::vector<BenchHeat> empty_heats(const Operation& operation,
-                                   const std::vector<std::size_t>& sizes,
+/// How large heats are: each has bytes, or a shape, or neither.
+struct Sizes {
+  std::vector<std::size_t> bytes;
+  std::vector<MatmulShape> shapes;
+
+  /// The operation's heats, still without anything but a size.
+  std::vector<BenchHeat> heats(const Operation& operation) const {
+    std::vector<BenchHeat> heats;
+    if (find_parameter(operation.parameters, "bytes") != nullptr)
+      for (const std::size_t each : bytes) heats.push_back({operation.name, each});
+    else if (const Parameter* shape = find_parameter(operation.parameters, "shape"))
+      for (const MatmulShape& each :
+           shapes.empty() ? std::vector{parse_matmul_shape(shape->values.at(0))} : shapes)
+        heats.push_back({operation.name, 0, each});
+    else
+      heats.push_back({operation.name});
+    return heats;
+  }
+};
+
+Sizes sizes_of(const BenchCommand& command, const std::vector<const Operation*>& operations) {
+  const bool has_shapes = std::ranges::any_of(operations, [](const Operation* operation) {
+    return find_parameter(operation->parameters, "shape") != nullptr;
+  });
+  if (!command.shapes.empty() && !has_shapes)
+    throw Error(Errc::invalid_argument, "--shape: none of the operations is a product");
+  return {parse_bytes(command.bytes), parse_shapes("--shape", command.shapes)};
+}
+
+/// What is the same thing: another type, reduction or layout is a heat of its own.
+std::vector<BenchHeat> empty_heats(const Operation& operation, const Sizes& sizes,
                                    const std::vector<Parameter>& settings) {
   std::vector<BenchHeat> heats;
   for (const std::string& dtype : values_of(operation, "dtype", settings))
     for (const std::string& op : values_of(operation, "op", settings))
-      for (const std::size_t bytes : sizes) heats.push_back({operation.name, bytes, dtype, op, {}});
+      for (const std::string& layout : values_of(operation, "layout", settings))
+        for (BenchHeat& heat : sizes.heats(operation)) {
+          heat.dtype = dtype;
+          heat.op = op;
+          heat.layout = layout;
+          heats.push_back(std::move(heat));
+        }
   return heats;
 }
 
@@ -196,6 +237,12 @@ int number_argument(const Arguments& arguments, const std::string& name) {
 }
 
 }  // namespace
+
+std::vector<std::string> default_shapes(const std::string& backend) {
+  // On CPUs some 50 ms each with the slowest algorithm.
+  if (backend == "host") return {"1x512x512", "16x512x512", "128x256x512"};
+  return {"16x4096x4096", "256x4096x4096", "4096x4096x4096"};
+}
 
 std::vector<std::string> names_of(const std::vector<Operation>& list) {
   std::vector<std::string> names;
@@ -213,13 +260,12 @@ std::vector<BenchHeat> plan(const BenchCommand& command, const std::vector<Opera
   std::vector<const Operation*> all = selected;
   all.insert(all.end(), baselines.begin(), baselines.end());
   const std::vector<Parameter> settings = parse_settings(command.settings, all);
-  const std::vector<std::size_t> sizes = parse_bytes(command.bytes);
-  const std::vector<std::size_t> no_size = {0};
+  const Sizes sizes = sizes_of(command, selected);
 
   std::vector<BenchHeat> heats;
   for (const Operation* operation : selected) {
     const bool has_payload = find_parameter(operation->parameters, "bytes") != nullptr;
-    for (BenchHeat& heat : empty_heats(*operation, has_payload ? sizes : no_size, settings)) {
+    for (BenchHeat& heat : empty_heats(*operation, sizes, settings)) {
       add_entries(heat, "iridium", *operation, settings);
       if (has_payload)
         for (const Operation* baseline : baselines)
@@ -233,7 +279,8 @@ std::vector<BenchHeat> plan(const BenchCommand& command, const std::vector<Opera
 
 bool is_of(const BenchFigure& figure, const BenchHeat& heat) {
   return figure.operation == heat.operation && figure.bytes == heat.bytes &&
-         figure.dtype == heat.dtype && figure.op == heat.op;
+         figure.shape == heat.shape && figure.dtype == heat.dtype && figure.op == heat.op &&
+         figure.layout == heat.layout;
 }
 
 BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, int ranks,
@@ -251,6 +298,8 @@ BenchFigure blank_figure(const BenchHeat& heat, const BenchHeat::Entry& entry, i
   figure.mode = mode;
   figure.ranks = ranks;
   figure.bytes = heat.bytes;
+  figure.shape = heat.shape;
+  figure.layout = heat.layout;
   return figure;
 }
 

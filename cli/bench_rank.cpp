@@ -213,6 +213,7 @@ void set_numbers(BenchFigure& figure, const Contestant& contestant, const Times&
   const double bytes = static_cast<double>(contestant.prepared().bytes());
   figure.algorithm_gbps = bytes / figure.median_us / 1000;
   figure.bus_gbps = figure.algorithm_gbps * contestant.prepared().bus_factor();
+  figure.tflops = contestant.prepared().flops() / figure.median_us / 1e6;
 }
 
 /// On CPUs nothing else needs the room.
@@ -231,9 +232,11 @@ std::vector<BenchFigure> figures_of(const BenchHeat& heat, const Team& world,
       BenchFigure figure =
           blank_figure(heat, heat.entries[i], world.size(), is_graph ? "graph" : "eager");
       (contestant.is_skipped() ? figure.skipped : figure.failed) = contestant.failed();
-      if (figure.has_numbers())
+      if (figure.has_numbers()) {
+        figure.chosen = contestant.prepared().chosen();
         set_numbers(figure, contestant, is_graph ? contestant.replayed() : contestant.eager(),
                     is_graph ? contestant.calls_per_graph() : 1);
+      }
       if (figure.contender != "iridium") copy_gbps = std::max(copy_gbps, figure.algorithm_gbps);
       figures.push_back(std::move(figure));
     }
@@ -263,8 +266,10 @@ std::optional<std::size_t> heap_bytes(const std::vector<BenchHeat>& heats, int r
   for (const BenchHeat& heat : heats) {
     const std::size_t outputs =
         heat.operation == "all_gather" ? static_cast<std::size_t>(ranks) : 1;
-    most = std::max(most,
-                    heat.entries.size() * ((2 + outputs) * heat.bytes + (std::size_t{32} << 20)));
+    // Elements have 4 bytes at most.
+    const std::size_t matrices = heat.shape ? heat.shape->elements() * 4 : 0;
+    most = std::max(most, heat.entries.size() *
+                              ((2 + outputs) * heat.bytes + matrices + (std::size_t{32} << 20)));
   }
   return std::min((std::size_t{128} << 20) + most,
                   memory_for_rank(variable("IRIDIUM_BACKEND"), ranks));

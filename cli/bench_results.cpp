@@ -55,6 +55,12 @@ Json to_json(const BenchFigure& figure) {
                {"ranks", figure.ranks},
                {"bytes", figure.bytes},
                {"blocks", figure.blocks}});
+  if (!figure.chosen.empty()) json["chosen"] = figure.chosen;
+  if (figure.shape)
+    json.update({{"m", figure.shape->rows},
+                 {"n", figure.shape->columns},
+                 {"k", figure.shape->depth},
+                 {"layout", figure.layout}});
   if (figure.rows != 0) json["rows"] = figure.rows;
   if (figure.tile != 0) json["tile"] = figure.tile;
   if (figure.link != Link::shared) json["link"] = name(figure.link);
@@ -70,6 +76,7 @@ Json to_json(const BenchFigure& figure) {
                {"algorithm_gbps", figure.algorithm_gbps},
                {"bus_gbps", figure.bus_gbps},
                {"copy_share", figure.copy_share}});
+  if (figure.shape) json["tflops"] = figure.tflops;
   return json;
 }
 
@@ -149,6 +156,7 @@ BenchFigure figure_from(const Fields& fields) {
   figure.operation = fields.text("operation");
   figure.contender = fields.text("contender");
   figure.algorithm = fields.text("algorithm");
+  figure.chosen = fields.optional_text("chosen");
   figure.dtype = fields.text("dtype");
   figure.op = fields.optional_text("op");
   figure.memory = fields.optional_text("memory");
@@ -156,6 +164,11 @@ BenchFigure figure_from(const Fields& fields) {
   figure.ranks = fields.whole<int>("ranks");
   figure.bytes = fields.whole<std::size_t>("bytes");
   figure.blocks = fields.whole<int>("blocks");
+  if (fields.has("m")) {
+    figure.shape = {fields.whole<std::size_t>("m"), fields.whole<std::size_t>("n"),
+                    fields.whole<std::size_t>("k")};
+    figure.layout = fields.text("layout");
+  }
   if (fields.has("rows")) figure.rows = fields.whole<int>("rows");
   if (fields.has("tile")) figure.tile = fields.whole<int>("tile");
   if (fields.has("link")) figure.link = fields.link("link");
@@ -173,6 +186,7 @@ BenchFigure figure_from(const Fields& fields) {
   figure.algorithm_gbps = fields.number("algorithm_gbps");
   figure.bus_gbps = fields.number("bus_gbps");
   figure.copy_share = fields.number("copy_share");
+  if (figure.shape) figure.tflops = fields.number("tflops");
   return figure;
 }
 
@@ -241,6 +255,11 @@ std::string plain(const BenchFigure& figure) {
   return fmt::format("{}", figure.*member);
 }
 
+template <auto extent>
+std::string extent_cell(const BenchFigure& figure) {
+  return figure.shape ? std::to_string(*figure.shape.*extent) : "";
+}
+
 constexpr std::array csv_columns = {
     Column{"operation", plain<&BenchFigure::operation>},
     Column{"contender", plain<&BenchFigure::contender>},
@@ -251,6 +270,10 @@ constexpr std::array csv_columns = {
     Column{"mode", plain<&BenchFigure::mode>},
     Column{"ranks", plain<&BenchFigure::ranks>},
     Column{"bytes", plain<&BenchFigure::bytes>},
+    Column{"m", extent_cell<&MatmulShape::rows>},
+    Column{"n", extent_cell<&MatmulShape::columns>},
+    Column{"k", extent_cell<&MatmulShape::depth>},
+    Column{"layout", plain<&BenchFigure::layout>},
     Column{"blocks", plain<&BenchFigure::blocks>},
     Column{"rows", plain<&BenchFigure::rows>},
     Column{"tile", plain<&BenchFigure::tile>},
@@ -264,6 +287,7 @@ constexpr std::array csv_columns = {
     Column{"algorithm_gbps", measured<&BenchFigure::algorithm_gbps>},
     Column{"bus_gbps", measured<&BenchFigure::bus_gbps>},
     Column{"copy_share", measured<&BenchFigure::copy_share>},
+    Column{"tflops", measured<&BenchFigure::tflops>},
 };
 
 /// As RFC 4180 has it.
@@ -279,6 +303,14 @@ std::string quoted_for_csv(const std::string& cell) {
 
 std::string size_cell(const BenchFigure& figure) {
   return figure.bytes == 0 ? "" : size_text(figure.bytes);
+}
+
+std::string algorithm_cell(const BenchFigure& figure) {
+  return figure.algorithm + (figure.chosen.empty() ? "" : fmt::format(" ({})", figure.chosen));
+}
+
+std::string shape_cell(const BenchFigure& figure) {
+  return figure.shape ? name(*figure.shape) : "";
 }
 
 /// The cell of a number that an operation chooses where it is 0.
@@ -303,22 +335,25 @@ std::string remark(const BenchFigure& figure) {
 constexpr std::array table_columns = {
     Column{"operation", plain<&BenchFigure::operation>},
     Column{"contender", plain<&BenchFigure::contender>},
-    Column{"algorithm", plain<&BenchFigure::algorithm>, true},
+    Column{"algorithm", algorithm_cell, true},
     Column{"dtype", plain<&BenchFigure::dtype>, true},
     Column{"op", plain<&BenchFigure::op>, true},
     Column{"memory", plain<&BenchFigure::memory>, true},
+    Column{"layout", plain<&BenchFigure::layout>, true},
     Column{"blocks", chosen<&BenchFigure::blocks>, true},
     Column{"rows", chosen<&BenchFigure::rows>, true},
     Column{"tile", chosen<&BenchFigure::tile>, true},
     Column{"ranks", plain<&BenchFigure::ranks>},
-    Column{"bytes", size_cell},
+    Column{"M x N x K", shape_cell, true},
+    Column{"bytes", size_cell, true},
     Column{"mode", plain<&BenchFigure::mode>},
     Column{"median us", measured<&BenchFigure::median_us, 3>},
     Column{"10 %", measured<&BenchFigure::p10_us, 3>},
     Column{"90 %", measured<&BenchFigure::p90_us, 3>},
-    Column{"GB/s", measured_if_any<&BenchFigure::algorithm_gbps, 2>},
-    Column{"bus GB/s", measured_if_any<&BenchFigure::bus_gbps, 2>},
-    Column{"copy share", share_text},
+    Column{"TFLOP/s", measured_if_any<&BenchFigure::tflops, 3>, true},
+    Column{"GB/s", measured_if_any<&BenchFigure::algorithm_gbps, 2>, true},
+    Column{"bus GB/s", measured_if_any<&BenchFigure::bus_gbps, 2>, true},
+    Column{"copy share", share_text, true},
     Column{"remark", remark, true},
 };
 

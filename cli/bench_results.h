@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "iridium/matmul_shape.h"
 #include "iridium/types.h"
 
 namespace iridium::cli {
@@ -16,14 +18,17 @@ struct BenchFigure {
   std::string operation;
   std::string contender = "iridium";  ///< or who else was measured
   std::string algorithm = {};         ///< empty where there is one only
+  std::string chosen = {};            ///< what automatic was, where that is known
   std::string dtype = {};             ///< empty where it does not matter
   std::string op = {};                ///< what numbers are reduced by; empty where none are
   std::string memory = {};            ///< "plain" or "symmetric"; empty where there is no choice
   std::string mode = "graph";         ///< "graph" or "eager"
   int ranks = 0;
-  std::size_t bytes = 0;  ///< input of a call on one rank
-  int blocks = 0;         ///< 0: as the operation chooses
-  int rows = 0;           ///< of a matrix; 0: as the operation chooses, or none
+  std::size_t bytes = 0;                  ///< input of a call on one rank; 0 without payload
+  std::optional<MatmulShape> shape = {};  ///< of a product
+  std::string layout = {};                ///< of its B: "kn" or "nk"; empty where there is none
+  int blocks = 0;                         ///< 0: as the operation chooses
+  int rows = 0;                           ///< of a matrix; 0: as the operation chooses, or none
   int tile = 0;  ///< 16-byte vectors a thread has on their way; 0: as the operation chooses
   Link link = Link::shared;     ///< the worst one between two ranks
   bool beside_compute = false;  ///< on a GPU, grids left room for kernels that compute
@@ -41,6 +46,7 @@ struct BenchFigure {
   // 10^9 bytes per second; 0 where there is no payload.
   double algorithm_gbps = 0;
   double bus_gbps = 0;
+  double tflops = 0;  ///< 10^12 multiplications and additions per second; 0 where there are none
   double copy_share = 0;  ///< of the bandwidth of a plain copy of as many bytes; 0 where unknown
 
   bool has_numbers() const { return skipped.empty() && failed.empty(); }

@@ -8,6 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/peers.h"
 #include "cli/text_table.h"
+#include "cli/tune_products.h"
 #include "cli/tune_rows.h"
 #include "iridium/errors.h"
 #include "iridium/tuning.h"
@@ -69,11 +70,13 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
   const SubcommandOption settings =
       info.add_flag("--settings", options.settings,
                     "Shows every setting, its environment variable and its default instead.");
+  std::vector<std::string> choices = tuned_operations();
+  choices.emplace_back(product_operation);
   const SubcommandOption choose =
       info.add("--choose", options.operation,
-               "Shows instead which algorithm and grid a collective gets, for the case that "
-               "the options below describe.")
-          .one_of(tuned_operations())
+               "Shows instead which algorithm and grid a collective gets, or which algorithm a "
+               "matrix product, for the case that the options below describe.")
+          .one_of(choices)
           .excludes(settings)
           .value_name("OPERATION");
   info.add_flag("--peers", options.peers,
@@ -110,6 +113,17 @@ Subcommand add_info(CommandLine& line, InfoOptions& options) {
            "Bytes of one rank's largest buffer in the case, such as 64K. The default is 1M.")
       .needs(choose)
       .value_name("SIZE");
+  info.add("--shape", options.shape, "M, N and K of the product, such as 4096x3584x8192.")
+      .needs(choose)
+      .value_name("MxNxK");
+  info.add("--dtype", options.dtype,
+           "The type of the product's elements: bf16, the default, fp16, fp32, tf32 or e4m3.")
+      .needs(choose)
+      .value_name("TYPE");
+  info.add("--layout", options.layout, "How the product's B is stored: nk, the default, or kn.")
+      .one_of({"nk", "kn"})
+      .needs(choose)
+      .value_name("LAYOUT");
   return info;
 }
 
@@ -160,18 +174,17 @@ constexpr const char* unmeasured =
     "no row of the shipped table for links other than shared was ever measured; iridium tune "
     "measures this machine's";
 
-/// The backend called so, or without a name the best one that is available; the host's is.
-BackendInfo backend_of(const std::string& asked) {
-  for (const BackendInfo& each : describe_backends())
-    if (asked.empty() ? each.available : name(each.kind) == asked) return each;
-  throw Error(Errc::invalid_argument, fmt::format("there is no backend '{}'", asked));
-}
-
 int ranks_of(const InfoOptions& options) {
   return options.ranks == 0 ? 2 : options.ranks;
 }
 
 }  // namespace
+
+BackendInfo backend_of(const std::string& asked) {
+  for (const BackendInfo& each : describe_backends())
+    if (asked.empty() ? each.available : name(each.kind) == asked) return each;
+  throw Error(Errc::invalid_argument, fmt::format("there is no backend '{}'", asked));
+}
 
 std::string choice_text(const InfoOptions& options) {
   const std::vector<std::size_t> sizes = parse_sizes("--bytes", options.bytes);
@@ -225,7 +238,8 @@ int info(const InfoOptions& options) {
     return show_peers({.job = {.ranks = ranks_of(options), .backend = options.backend},
                        .format = options.format});
   if (!options.operation.empty()) {
-    print(choice_text(options));
+    print(options.operation == product_operation ? product_choice_text(options)
+                                                 : choice_text(options));
     return 0;
   }
   if (options.ranks != 0 || !options.backend.empty())

@@ -25,6 +25,10 @@ struct InfoOptions {
   std::string memory = "plain";
   std::string link = "shared";
   std::string bytes = "1M";
+  // Of a product.
+  std::string shape = {};
+  std::string dtype = "bf16";
+  std::string layout = "nk";
 };
 
 /// Adds the subcommand to `line`; the parser fills `options`.
@@ -37,9 +41,15 @@ std::string backends_as_json(std::string_view version, std::span<const BackendIn
 /// The settings for programs: an object with the fields "schema", "version" and "settings".
 std::string settings_as_json(std::string_view version, std::span<const Setting> settings);
 
-/// What the tuning table chooses, for people or for programs. Throws `invalid_argument` for bytes
-/// that are no size.
+/// What the tuning table chooses for a collective, for people or for programs. Throws
+/// `invalid_argument` for bytes that are no size.
 std::string choice_text(const InfoOptions& options);
+/// What `automatic` is for a product on a device of this machine. Throws `invalid_argument` for
+/// what is no shape, type or device.
+std::string product_choice_text(const InfoOptions& options);
+
+/// The backend called so, or without a name the best one that is available; the host's is.
+BackendInfo backend_of(const std::string& asked);
 
 /// Prints what is asked for, and returns the status to exit with.
 int info(const InfoOptions& options);

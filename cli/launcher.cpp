@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -78,9 +77,7 @@ void Launcher::start_mps() {
 }
 
 int Launcher::gpus() {
-  const char* inherited = std::getenv("IRIDIUM_BACKEND");
-  const std::string backend =
-      options_.backend.empty() && inherited != nullptr ? inherited : options_.backend;
+  const std::string backend = backend_of_ranks(options_);
   // Asking the driver takes a fraction of a second.
   if (options_.ranks == 1 || backend == "host") return 0;
   const std::vector<BackendInfo> backends = describe_backends();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include "cli/descriptor.h"
@@ -66,6 +67,11 @@ std::vector<std::string> rank_environment(const std::vector<std::string>& enviro
                                           const RunOptions& options, const JobIdentity& identity,
                                           int rank) {
   return changed_environment(environment, rank_changes(options, identity, rank));
+}
+
+std::string backend_of_ranks(const RunOptions& options) {
+  const char* inherited = std::getenv("IRIDIUM_BACKEND");
+  return options.backend.empty() && inherited != nullptr ? inherited : options.backend;
 }
 
 }  // namespace iridium::cli

@@ -35,4 +35,8 @@ std::vector<std::string> rank_environment(const std::vector<std::string>& enviro
                                           const RunOptions& options, const JobIdentity& identity,
                                           int rank);
 
+/// The backend that ranks started so are told to use, by the option or by IRIDIUM_BACKEND; empty
+/// where neither says.
+std::string backend_of_ranks(const RunOptions& options);
+
 }  // namespace iridium::cli

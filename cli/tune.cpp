@@ -17,7 +17,9 @@
 #include "cli/command_line.h"
 #include "cli/names.h"
 #include "cli/output_file.h"
+#include "cli/rank_environment.h"
 #include "cli/signal_source.h"
+#include "cli/tune_products.h"
 #include "iridium/bootstrap.h"
 #include "iridium/errors.h"
 #include "iridium/numbers.h"
@@ -37,12 +39,41 @@ struct Defaults {
   const char* ranks;
   const char* bytes;
   const char* blocks;
+  const char* shapes;
 };
-constexpr Defaults gpu_defaults = {"2,4,8", "4K:16M", "8,16,64"};
-constexpr Defaults host_defaults = {"2,4", "4K:1M", "1,2"};
+constexpr Defaults gpu_defaults = {
+    "2,4,8", "4K:16M", "8,16,64",
+    "16x4096x4096,64x4096x4096,256x4096x4096,1024x4096x4096,4096x4096x4096"};
+constexpr Defaults host_defaults = {"2,4", "4K:1M", "1,2", "1x512x512,16x512x512,128x512x512"};
+constexpr const char* default_layout = "nk";
+
+bool is_product(std::string_view operation) {
+  return operation == product_operation;
+}
+
+/// Throws for options of operations that are not asked for.
+void check_options(const TuneCommand& command) {
+  const bool has_products = std::ranges::any_of(command.operations, is_product);
+  if (!has_products && (!command.shapes.empty() || !command.layout.empty()))
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("--shape and --layout are for {}, which is not asked for", product_operation));
+  const bool has_collectives =
+      command.operations.empty() || !std::ranges::all_of(command.operations, is_product);
+  for (const auto& [option, text] : {std::pair("-n", &command.ranks),
+                                     {"--bytes", &command.bytes},
+                                     {"--blocks", &command.blocks},
+                                     {"--tile", &command.tile}})
+    if (!has_collectives && !text->empty())
+      throw Error(Errc::invalid_argument,
+                  fmt::format("{} says nothing of {}, which is measured on one rank", option,
+                              product_operation));
+}
 
 void set_defaults(TuneCommand& command, const std::string& backend) {
   const Defaults& defaults = backend == "host" ? host_defaults : gpu_defaults;
+  if (command.shapes.empty()) command.shapes = {defaults.shapes};
+  if (command.layout.empty()) command.layout = default_layout;
   if (command.ranks.empty()) command.ranks = defaults.ranks;
   if (command.bytes.empty()) command.bytes = defaults.bytes;
   if (command.blocks.empty()) command.blocks = defaults.blocks;
@@ -70,10 +101,11 @@ Words parse_words(std::string_view option, const std::string& text) {
 }
 
 const Operation& operation_of(const std::string& name) {
-  const Words tuned = tuned_operations();
+  Words tuned = tuned_operations();
+  tuned.emplace_back(product_operation);
   const auto found = std::ranges::find(operations(), name, &Operation::name);
   if (found != operations().end() && contains(tuned, name)) return *found;
-  if (found == operations().end()) refuse_name("collective", name, tuned);
+  if (found == operations().end()) refuse_name("operation", name, tuned);
   throw Error(Errc::invalid_argument,
               fmt::format("the tuning table has nothing to decide for {}; it knows {}", name,
                           fmt::join(tuned, ", ")));
@@ -241,12 +273,23 @@ BenchCommand bench_command(const TuneCommand& command, const std::string& operat
   return bench;
 }
 
+/// Products compete on one rank: what others do beside them is nothing that a row could name.
+BenchTask product_task(const TuneCommand& command, const Operation& operation,
+                       const std::optional<Words>& asked) {
+  Words algorithms = {"automatic"};
+  for (const std::string& name : values_of(operation, "algorithm"))
+    if (name != "automatic" && (!asked || contains(*asked, name))) algorithms.push_back(name);
+  BenchCommand bench = bench_command(command, operation.name,
+                                     {"dtype=" + command.dtype, "layout=" + command.layout,
+                                      fmt::format("algorithm={}", fmt::join(algorithms, ","))});
+  bench.shapes = command.shapes;
+  std::vector<BenchHeat> heats = plan(bench);
+  return {std::move(bench), std::move(heats), {1}};
+}
+
 /// The one that ranks will find; throws where there is none.
 TunedDevice device_for(const RunOptions& job) {
-  const char* inherited = std::getenv("IRIDIUM_BACKEND");
-  const std::string asked = !job.backend.empty()   ? job.backend
-                            : inherited == nullptr ? ""
-                                                   : inherited;
+  const std::string asked = backend_of_ranks(job);
   const std::optional<BackendInfo> info = backend_for(asked);
   if (!info)
     throw Error(Errc::unsupported,
@@ -270,20 +313,28 @@ Words comments_of(const BenchRun& run) {
 
 int report(const BenchRun& run, const TunedDevice& device, const std::optional<OutputFile>& file) {
   const TunedCases tuned = decide(run.figures, device, tuning_table());
-  for (const std::string& note : tuned.notes) std::cerr << "iridium tune: " << note << "\n";
+  const TunedProducts products = decide_products(run.figures);
+  for (const Words* notes : {&tuned.notes, &products.notes})
+    for (const std::string& note : *notes) std::cerr << "iridium tune: " << note << "\n";
   const std::vector<TunedRow> rows = rows_of(tuned.cases);
+  const std::vector<TunedProductRow> product_rows = rows_of(products.products);
   std::size_t largest = 0;
   for (const TunedCase& one : tuned.cases) largest = std::max(largest, one.bytes);
-  std::cerr << fmt::format(
-      "iridium tune: nothing over {} was measured; the last row of each kind decides there, too\n",
-      size_text(largest));
-  if (rows.empty()) throw Error(Errc::system, "tune: no case has a figure; no table is written");
-  const std::string table = table_text(rows, device, comments_of(run));
+  if (largest > 0)
+    std::cerr << fmt::format(
+        "iridium tune: nothing over {} was measured; the last row of each kind decides there, "
+        "too\n",
+        size_text(largest));
+  if (rows.empty() && product_rows.empty())
+    throw Error(Errc::system, "tune: no case has a figure; no table is written");
+  const std::string table =
+      comment_lines(comments_of(run)) + table_text(rows, device) + table_text(product_rows, device);
+  const std::string summary = summary_text(rows) + summary_text(product_rows);
   if (file) {
     file->write(table);
-    print(summary_text(rows));
+    print(summary);
   } else {
-    std::cerr << summary_text(rows);
+    std::cerr << summary;
     print(table);
   }
   return run.has_failed() ? 1 : 0;
@@ -293,14 +344,16 @@ int report(const BenchRun& run, const TunedDevice& device, const std::optional<O
 
 Subcommand add_tune(CommandLine& line, TuneCommand& command) {
   Subcommand tune =
-      line.add("tune", "Measures collectives, and writes a tuning table for this machine.");
+      line.add("tune",
+               "Measures collectives or matrix products, and writes a tuning table for this "
+               "machine.");
   const auto add = [&tune](const char* name, std::string& value, const std::string& text,
                            const char* values) {
     tune.add(name, value, text).last_counts().value_name(values);
   };
   tune.add("operations", command.operations,
-           fmt::format("What to tune: {}. The default is all of them.",
-                       fmt::join(tuned_operations(), ", ")))
+           fmt::format("What to tune: {}, or {}. The default is all collectives.",
+                       fmt::join(tuned_operations(), ", "), product_operation))
       .value_name("OPERATION...");
   add("-n", command.ranks,
       fmt::format("The numbers of ranks, from 2 to {}. The default is {} on GPUs and {} on CPUs.",
@@ -316,6 +369,16 @@ Subcommand add_tune(CommandLine& line, TuneCommand& command) {
   add("--memory", command.memory, "Kinds of memory. The default is plain,symmetric.",
       "KIND[,KIND...]");
   add("--dtype", command.dtype, "The type of elements. The default is bf16.", "TYPE");
+  tune.add(
+          "--shape", command.shapes,
+          fmt::format("Shapes of products, M, N and K: 4096x3584x8192, or several with commas; may "
+                      "be given several times. The default is {} on GPUs and {} on CPUs.",
+                      gpu_defaults.shapes, host_defaults.shapes))
+      .one_value_each()
+      .value_name("MxNxK");
+  add("--layout", command.layout,
+      fmt::format("How B of products is stored: nk or kn. The default is {}.", default_layout),
+      "LAYOUT[,LAYOUT...]");
   add("--algorithm", command.algorithm,
       "Algorithms to choose from. The default is all, which leaves out ring and atomic: their "
       "results have other bits.",
@@ -343,17 +406,23 @@ Subcommand add_tune(CommandLine& line, TuneCommand& command) {
 std::vector<BenchTask> plan_tune(const TuneCommand& command, const TunedDevice& device,
                                  const TuningTable& current) {
   const std::vector<const Operation*> chosen = operations_of(command);
-  const Axes axes = axes_of(command, chosen);
+  std::vector<const Operation*> collectives = chosen;
+  std::erase_if(collectives, [](const Operation* one) { return is_product(one->name); });
   std::vector<BenchTask> tasks;
+  if (collectives.size() != chosen.size())
+    tasks.push_back(product_task(command, operation_of(std::string(product_operation)),
+                                 algorithms_asked(command, chosen)));
+  if (collectives.empty()) return tasks;
+  const Axes axes = axes_of(command, chosen);
   // Kinds of memory never compete. A task each: heats need less of it at a time.
-  for (const Operation* operation : chosen)
+  for (const Operation* operation : collectives)
     for (const std::string& memory : axes.memories) {
       const std::vector<Choice> choices =
           choices_of(operation->name, memory, axes, device, current);
       BenchCommand bench = bench_command(command, operation->name,
                                          settings_for(*operation, memory, command, axes, choices));
       std::vector<BenchHeat> heats = plan(bench);
-      tasks.push_back({std::move(bench), std::move(heats)});
+      tasks.push_back({std::move(bench), std::move(heats), axes.ranks});
     }
   return tasks;
 }
@@ -361,6 +430,7 @@ std::vector<BenchTask> plan_tune(const TuneCommand& command, const TunedDevice& 
 int tune(TuneCommand command) {
   // Before the driver is asked: threads that it starts would take signals that launchers wait for.
   const SignalSource signals;
+  check_options(command);
   const TunedDevice device = device_for(command.job);
   set_defaults(command, device.backend);
   const std::vector<BenchTask> tasks = plan_tune(command, device, tuning_table());
@@ -368,8 +438,7 @@ int tune(TuneCommand command) {
   if (!command.out.empty()) file.emplace(command.out);
 
   BenchRun run = begin_run(command.text);
-  const BenchJobEnd end =
-      run_bench_jobs(tasks, parse_numbers("-n", command.ranks, 2, max_ranks), run);
+  const BenchJobEnd end = run_bench_jobs(tasks, run);
   if (end.was_interrupted) {
     std::cerr << "iridium tune: interrupted; no table is written\n";
     return end.status;

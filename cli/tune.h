@@ -1,4 +1,4 @@
-// `iridium tune`: measures the collectives, and writes a tuning table for this machine.
+// `iridium tune`: measures collectives and products, and writes a tuning table for this machine.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace iridium::cli {
 /// What `iridium tune` is asked to do.
 struct TuneCommand {
   RunOptions job = {.command = "tune"};      ///< backend, timeout
-  std::vector<std::string> operations = {};  ///< all that the table knows, where none is given
+  std::vector<std::string> operations = {};  ///< all collectives, where none is given
   // Empty: what ends in minutes on the backend.
   std::string ranks = {};
   std::string bytes = {};
@@ -22,6 +22,8 @@ struct TuneCommand {
   std::string algorithm = "all";
   std::string memory = "plain,symmetric";
   std::string dtype = "bf16";
+  std::vector<std::string> shapes = {};  ///< of products
+  std::string layout = {};               ///< of their B
   int samples = 10;
   double sample_milliseconds = 5;
   std::string out = {};   ///< file for the table; standard output where it is empty
@@ -31,8 +33,8 @@ struct TuneCommand {
 /// Adds the subcommand to `line`; the parser fills `command`.
 Subcommand add_tune(CommandLine& line, TuneCommand& command);
 
-/// What is to be measured of every operation and kind of memory, beside what `current` chooses.
-/// Throws `invalid_argument` for what cannot be.
+/// What is to be measured of every operation and kind of memory, beside what `current` chooses; of
+/// products on one rank. Throws `invalid_argument` for what cannot be.
 std::vector<BenchTask> plan_tune(const TuneCommand& command, const TunedDevice& device,
                                  const TuningTable& current);
 

@@ -26,7 +26,8 @@ using CaseName = std::tuple<std::string, std::string, int, std::size_t>;
 std::map<CaseName, Figures> by_case(const std::vector<BenchFigure>& figures) {
   std::map<CaseName, Figures> cases;
   for (const BenchFigure& figure : figures)
-    if (figure.contender == "iridium" && figure.mode == "graph" && figure.ranks > 1)
+    if (figure.contender == "iridium" && figure.mode == "graph" && figure.ranks > 1 &&
+        !figure.shape)
       cases[{figure.operation, figure.memory, figure.ranks,
              largest_buffer(figure.operation, figure.bytes, figure.ranks)}]
           .push_back(&figure);
@@ -66,15 +67,6 @@ std::vector<Timed> timed_choices(const Figures& figures, const TunedCase& tuned)
   return timed;
 }
 
-bool is_faster(const Timed& other, const Timed& current) {
-  const double gain = std::max(least_gain, noise_of(*current.figure, *other.figure));
-  return current.microseconds() > (1 + gain) * other.microseconds();
-}
-/// Whether the medians may be due to what the machine did besides.
-bool overlap(const BenchFigure& faster, const BenchFigure& slower) {
-  return faster.p90_us >= slower.p10_us;
-}
-
 /// Leaves the case as it is where the current choice has no figure to compare others with.
 void decide(TunedCase& tuned, const Figures& figures) {
   const std::vector<Timed> timed = timed_choices(figures, tuned);
@@ -82,11 +74,9 @@ void decide(TunedCase& tuned, const Figures& figures) {
   if (current == timed.end()) return;
   const Timed* best = &*current;
   for (const Timed& other : timed) {
-    if (!is_faster(other, *current)) continue;
-    if (overlap(*other.figure, *current->figure))
-      tuned.is_unsteady = true;
-    else if (other.microseconds() < best->microseconds())
-      best = &other;
+    const Gain gain = gain_of(*other.figure, *current->figure);
+    if (gain == Gain::unsteady) tuned.is_unsteady = true;
+    if (gain == Gain::clear && other.microseconds() < best->microseconds()) best = &other;
   }
   tuned.after = best->choice;
   tuned.before_us = current->microseconds();
@@ -119,24 +109,11 @@ void add_reasons(std::vector<std::string>& notes, const std::vector<BenchFigure>
         fmt::format("{} {}", reason, count == 1 ? "(once)" : fmt::format("({} times)", count)));
 }
 
-/// "64K": as tables have it.
-std::string bytes_word(std::size_t bytes) {
-  constexpr std::string_view units = "KMGT";
-  std::size_t unit = 0;
-  for (; bytes != 0 && bytes % 1024 == 0 && unit < units.size(); ++unit) bytes /= 1024;
-  return fmt::format("{}{}", bytes, unit == 0 ? "" : std::string(1, units[unit - 1]));
-}
-
 std::string limit_word(const std::optional<int>& limit) {
   return limit ? std::to_string(*limit) : "*";
 }
 std::string limit_word(const std::optional<std::size_t>& limit) {
   return limit ? bytes_word(*limit) : "*";
-}
-
-std::size_t geometric_middle(std::size_t a, std::size_t b) {
-  const double middle = std::sqrt(static_cast<double>(a)) * std::sqrt(static_cast<double>(b));
-  return static_cast<std::size_t>(std::llround(middle));
 }
 
 /// What rows tell apart by words.
@@ -185,6 +162,12 @@ std::vector<std::string> tuned_operations() {
 
 std::size_t largest_buffer(const std::string& operation, std::size_t bytes, int members) {
   return operation == "all_gather" ? bytes * static_cast<std::size_t>(members) : bytes;
+}
+
+Gain gain_of(const BenchFigure& other, const BenchFigure& current) {
+  const double least = std::max(least_gain, noise_of(current, other));
+  if (current.median_us <= (1 + least) * other.median_us) return Gain::none;
+  return other.p90_us >= current.p10_us ? Gain::unsteady : Gain::clear;
 }
 
 TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& device,
@@ -243,20 +226,23 @@ std::vector<TunedRow> rows_of(std::vector<TunedCase> cases) {
   return rows;
 }
 
-std::string table_text(const std::vector<TunedRow>& rows, const TunedDevice& device,
-                       const std::vector<std::string>& comments) {
+std::string comment_lines(const std::vector<std::string>& comments) {
   std::string text;
   for (std::string comment : comments) {
     std::ranges::replace(comment, '\n', ' ');
     text += fmt::format("# {}\n", comment);
   }
+  return text;
+}
+
+std::string table_text(const std::vector<TunedRow>& rows, const TunedDevice& device) {
   TextTable table({"# operation", "memory", "device", "link", "members", "bytes", "algorithm",
                    "blocks", "tile", "round"});
   for (const TunedRow& row : rows)
     table.add_row({row.operation, row.memory, device.word(), row.link, limit_word(row.members),
                    limit_word(row.bytes), row.choice.algorithm, std::to_string(row.choice.blocks),
                    std::to_string(row.choice.tile), bytes_word(row.choice.round_bytes)});
-  return text + table.render();
+  return table.is_empty() ? "" : table.render();
 }
 
 std::string summary_text(const std::vector<TunedRow>& rows) {
@@ -273,7 +259,19 @@ std::string summary_text(const std::vector<TunedRow>& rows) {
          is_known ? fmt::format("{:.2f}", after) : "",
          is_known ? fmt::format("{:.3f}", after / before) : ""});
   }
-  return table.render();
+  return table.is_empty() ? "" : table.render();
+}
+
+std::string bytes_word(std::size_t bytes) {
+  constexpr std::string_view units = "KMGT";
+  std::size_t unit = 0;
+  for (; bytes != 0 && bytes % 1024 == 0 && unit < units.size(); ++unit) bytes /= 1024;
+  return fmt::format("{}{}", bytes, unit == 0 ? "" : std::string(1, units[unit - 1]));
+}
+
+std::size_t geometric_middle(std::size_t a, std::size_t b) {
+  const double middle = std::sqrt(static_cast<double>(a)) * std::sqrt(static_cast<double>(b));
+  return static_cast<std::size_t>(std::llround(middle));
 }
 
 }  // namespace iridium::cli

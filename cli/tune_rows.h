@@ -49,10 +49,19 @@ struct TunedCases {
   std::vector<std::string> notes;  ///< for people, a line each
 };
 
-/// Decides every case that the figures are about, by the replays of Iridium's own that have a right
-/// result. Another choice than the current table's must be faster by more than 3 % and the noise of
-/// both, and its 90th percentile below the current one's 10th. Figures with more blocks than a row
-/// can bring about do not count.
+/// What another choice than the current one promises.
+enum class Gain {
+  none,
+  unsteady,  ///< a lower median, but samples of both overlap
+  clear,
+};
+/// By the replays of both: faster by more than 3 % and the noise, and the other's 90th percentile
+/// below the current one's 10th.
+Gain gain_of(const BenchFigure& other, const BenchFigure& current);
+
+/// Decides every case of collectives that the figures are about, by the replays of Iridium's own
+/// that have a right result. Another choice than the current table's must be a clear gain. Figures
+/// with more blocks than a row can bring about do not count.
 TunedCases decide(const std::vector<BenchFigure>& figures, const TunedDevice& device,
                   const TuningTable& current);
 
@@ -73,11 +82,17 @@ struct TunedRow {
 /// none.
 std::vector<TunedRow> rows_of(std::vector<TunedCase> cases);
 
-/// The table's text: every comment as a line, then the rows.
-std::string table_text(const std::vector<TunedRow>& rows, const TunedDevice& device,
-                       const std::vector<std::string>& comments);
+/// A line for each.
+std::string comment_lines(const std::vector<std::string>& comments);
+/// The rows as lines of a table; empty without rows.
+std::string table_text(const std::vector<TunedRow>& rows, const TunedDevice& device);
 /// For people: how long calls take with the current table and with the rows, over the sizes that
-/// were measured (geometric means).
+/// were measured (geometric means); empty without rows.
 std::string summary_text(const std::vector<TunedRow>& rows);
+
+/// "64K": as tables have it.
+std::string bytes_word(std::size_t bytes);
+/// The limit of a row that ends between two sizes.
+std::size_t geometric_middle(std::size_t a, std::size_t b);
 
 }  // namespace iridium::cli

@@ -44,6 +44,10 @@ class Figure:
     blocks: int
     rows: int
     tile: int
+    layout: str
+    m: int
+    n: int
+    k: int
     reason: str = ""  # Why there are no numbers below.
     median_us: float = 0
     p10_us: float = 0
@@ -52,7 +56,7 @@ class Figure:
 
     @property
     def identity(self):
-        return dataclasses.astuple(self)[:13]
+        return dataclasses.astuple(self)[:17]
 
     @property
     def is_steady(self):
@@ -133,6 +137,8 @@ def figure_from(fields, gpus):
     counts = [fields.whole("ranks", 1), fields.whole("bytes"), fields.whole("blocks")]
     counts += [fields.whole(name) if name in fields.values else 0 for name in ("rows", "tile")]
     choices = [fields.text("dtype"), fields.optional_text("op"), fields.optional_text("memory")]
+    counts += [fields.optional_text("layout")]
+    counts += [fields.whole(name) if name in fields.values else 0 for name in ("m", "n", "k")]
     identity = (conditions_from(fields, gpus), *names, *choices, mode, *counts)
     if reason := fields.reason():
         return Figure(*identity, reason)

@@ -59,7 +59,16 @@ def column_of(figure):
 
 
 def row_of(figure):
-    return figure.bytes, figure.dtype, figure.op, figure.blocks, figure.rows, figure.tile
+    size = figure.bytes, figure.m, figure.n, figure.k, figure.layout
+    return size, figure.dtype, figure.op, figure.blocks, figure.rows, figure.tile
+
+
+def size_text(size):
+    """Bytes, or the shape of a product and how its B is stored."""
+    count, *shape, layout = size
+    if any(shape):
+        return words(f"{'x'.join(map(str, shape))} {layout}")
+    return svg_plot.human_size(count) if count else "none"
 
 
 def best_of(figures):
@@ -104,7 +113,7 @@ def table(figures, names_ranks):
         cells = [size] + [dtype] * several_dtypes + [op] * several_ops + [blocks] * several_blocks
         return cells + [rows] * several_rows + [tile] * several_tiles
 
-    heads = chosen("bytes", "dtype", "op", "blocks", "rows", "tile")
+    heads = chosen("M x N x K" if any(figure.m for figure in figures) else "bytes", "dtype", "op", "blocks", "rows", "tile")
     for ranks, _, *names in columns:
         heads.append(words((f"{ranks_of(ranks)}, " if names_ranks else "") + name_of(*names)))
     yield line(heads)
@@ -112,8 +121,7 @@ def table(figures, names_ranks):
     for row in rows:
         size, dtype, op, *counts = row
         values = [cell(cells.get((row, column)), best, notes) for column in columns]
-        size = svg_plot.human_size(size) if size else "none"
-        yield line(chosen(size, words(dtype), words(op), *(str(count or "auto") for count in counts)) + values)
+        yield line(chosen(size_text(size), words(dtype), words(op), *(str(count or "auto") for count in counts)) + values)
     if notes:
         yield ""
         yield from (f"{number}. {note}" for note, number in notes.items())

@@ -137,6 +137,7 @@ class Contestant:
         figure = {"operation": heat["operation"], "contender": "torch", "algorithm": self.algorithm}
         figure |= {"dtype": heat.get("dtype", ""), "op": heat.get("op", ""), "mode": mode}
         figure |= {"ranks": self.options.ranks, "bytes": heat["bytes"], "blocks": 0}
+        figure |= {name: heat[name] for name in ("m", "n", "k", "layout") if name in heat}
         if self.skipped:
             return figure | {"skipped": self.skipped}
         if self.failed:

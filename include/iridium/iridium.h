@@ -24,6 +24,8 @@
 #include "iridium/errors.h"
 #include "iridium/info.h"
 #include "iridium/matmul.h"
+#include "iridium/matmul_choice.h"
+#include "iridium/matmul_shape.h"
 #include "iridium/numbers.h"
 #include "iridium/operations.h"
 #include "iridium/probe.h"

@@ -33,8 +33,13 @@ class OperationCase {
   /// Submits what `launch` is about, without what makes its result checkable: what benchmarks time.
   /// Collective over the team; can be captured.
   virtual void launch_alone(StreamRef& stream) { launch(stream); }
+  /// The algorithm that `launch_alone` runs, where arguments leave it to the library and it is
+  /// known; else empty.
+  virtual std::string chosen() const { return {}; }
   /// Payload `launch_alone` moves on this rank, for bandwidths.
   virtual std::size_t bytes() const = 0;
+  /// Floating-point operations of `launch_alone` on this rank; 0 where it only moves data.
+  virtual double flops() const { return 0; }
   /// How many bytes cross a rank's links for each byte of payload.
   virtual double bus_factor() const { return 1; }
 };
@@ -52,7 +57,7 @@ struct Operation {
   std::string summary;
   std::vector<Parameter> parameters;
   /// Collective over the world. Throws `invalid_argument` for arguments it does not know, and
-  /// `unsupported`, on every rank, where the team's link cannot do it.
+  /// `unsupported`, on every rank, where the team's link or the ranks' devices cannot do it.
   std::function<std::unique_ptr<OperationCase>(Context&, const Team&, const Arguments&)> prepare;
   /// Its `launch` is a call of the host's: it ignores the stream, and captures refuse it.
   bool is_host_call = false;

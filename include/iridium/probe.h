@@ -25,7 +25,7 @@ enum class Verdict {
   not_capturable,  ///< a call was refused or failed during the capture, or broke it
   wrong_result,    ///< a launch gave another result than the reference
   replay_error,    ///< a launch after the capture failed
-  unsupported,     ///< a registered operation that the team's link cannot do: nothing was tried
+  unsupported,     ///< a registered operation that link or device cannot do: nothing was tried
 };
 /// As it stands in tables: "not_capturable".
 std::string_view name(Verdict verdict);

@@ -1,13 +1,15 @@
-// The tuning table: which algorithm and which grid a collective gets when the program leaves that
-// to the library.
+// The tuning table: which algorithm and which grid a collective gets, and which algorithm a matrix
+// product, when the program leaves that to the library.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "iridium/matmul_shape.h"
 #include "iridium/types.h"
 
 namespace iridium {
@@ -21,6 +23,15 @@ struct TuningCase {
   int members = 1;
   std::size_t bytes = 0;     ///< of one member's largest buffer
   Link link = Link::shared;  ///< the worst one between two members
+};
+
+/// What `automatic` of a matrix product decides by, besides what an algorithm can do.
+struct MatmulTuningCase {
+  std::string_view dtype;        ///< of A and B: "bf16", "fp16", "fp32", "tf32", "e4m3"
+  std::string_view layout;       ///< of B: "kn", "nk"
+  std::string_view backend;      ///< "cuda", "host"
+  std::string_view device = {};  ///< as `tuning_device` writes it
+  MatmulShape shape = {};
 };
 
 /// What it decides.
@@ -40,6 +51,10 @@ struct Choice {
 /// the most members and the most bytes it is for; then the choice. The first six can be `*`: any.
 /// A row of nine words has no link, and is for any. Blank lines and what follows a `#` mean
 /// nothing.
+///
+/// Rows of matrix products have eight words, "matmul bf16 nk cuda 16 * 8192 narrow": operation;
+/// element type; layout of B; backend or device; the largest M, N and K they are for; then the
+/// algorithm. All but the first and the last can be `*`. With `automatic` no row behind decides.
 class TuningTable {
  public:
   /// Throws `invalid_argument` with the line's number for what is no table.
@@ -47,6 +62,10 @@ class TuningTable {
 
   /// Throws `unsupported` for a case that no row fits.
   Choice choose(const TuningCase& what) const;
+  /// The algorithm of the first row that fits and that is `automatic`, or that `can` accepts.
+  /// `automatic` where there is none: an estimate decides.
+  std::string_view choose(const MatmulTuningCase& what,
+                          const std::function<bool(std::string_view algorithm)>& can) const;
   /// Of the text: members of a team must have the same.
   std::uint64_t hash() const { return hash_; }
 
@@ -57,7 +76,16 @@ class TuningTable {
     std::size_t bytes;
     Choice choice;
   };
+  struct MatmulRow {
+    std::string dtype, layout, device;
+    MatmulShape most;
+    std::string algorithm;
+  };
+  void add_row(int line, std::vector<std::string> words);
+  void add_matmul_row(int line, const std::vector<std::string>& words);
+
   std::vector<Row> rows_;
+  std::vector<MatmulRow> matmul_rows_;
   std::uint64_t hash_;
 };
 

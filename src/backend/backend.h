@@ -67,6 +67,8 @@ class Marker {
 struct Processors {
   int count = 1;
   int capability = 0;  ///< of an NVIDIA GPU, as 90 for 9.0; else 0
+  BackendKind backend = BackendKind::host;
+  std::string_view device = {};  ///< what the vendor calls it; lives as long as the stream
 };
 
 /// A matrix for tensor copies, and the box that one copy moves: 128 bytes wide, and in a block's

@@ -4,21 +4,10 @@
 
 #include <numeric>
 
-#include "base/text.h"
-#include "collectives/drawn.h"
 #include "iridium/device_barrier.h"
+#include "operations/random_elements.h"
 
 namespace iridium {
-
-std::size_t count_argument(const Arguments& arguments, const Parameter& parameter) {
-  const auto given = arguments.find(parameter.name);
-  const std::string& text = given == arguments.end() ? parameter.values.front() : given->second;
-  const auto count = parse_number(text);
-  if (!count || *count == 0)
-    throw Error(Errc::invalid_argument,
-                fmt::format("{} is '{}': expected a number from 1 up", parameter.name, text));
-  return *count;
-}
 
 std::size_t number_argument(const Arguments& arguments) {
   const std::size_t bytes = count_argument(arguments, message_bytes);
@@ -40,7 +29,7 @@ std::vector<std::uint32_t> CaseBuffers::values(std::uint64_t seed, int place) co
   std::vector<std::uint32_t> numbers(count_);
   for_each_range(count_, team_.size(), [&](std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i)
-      numbers[i] = static_cast<std::uint32_t>(drawn_bits(seed, place, i));
+      numbers[i] = static_cast<std::uint32_t>(random_bits(seed, place, i));
   });
   return numbers;
 }

@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "iridium/operations.h"
+#include "operations/arguments.h"
 
 namespace iridium {
-
-/// The value of `arguments[parameter.name]` as a count, or the parameter's default. Throws
-/// `invalid_argument` for what is no number from 1 up.
-std::size_t count_argument(const Arguments& arguments, const Parameter& parameter);
 
 /// How many bytes go from member to member.
 inline const Parameter message_bytes = {"bytes", {"4012", "4", "400000"}};

@@ -15,21 +15,10 @@
 
 #include "base/text.h"
 #include "collectives/call.h"
-#include "collectives/drawn.h"
+#include "operations/random_elements.h"
 
 namespace iridium {
 namespace {
-
-template <class T>
-T drawn(std::uint64_t seed, int place, std::size_t index) {
-  const std::uint64_t bits = drawn_bits(seed, place, index);
-  if constexpr (IntegerNumber<T>)
-    return static_cast<T>(bits);
-  else if constexpr (std::same_as<T, double>)
-    return static_cast<double>(bits >> 11) * 0x1p-52 - 1;
-  else
-    return convert<T>(static_cast<float>(static_cast<std::int32_t>(bits >> 40)) * 0x1p-23f - 1);
-}
 
 /// Half the distance from 1 to the next number.
 template <FloatNumber T>
@@ -126,7 +115,8 @@ std::string compare_reduced(const Collective& collective, int members, std::uint
   for (std::size_t i = first; i < end; ++i) {
     const std::size_t index = collective.source(i).index;
     Reference<T, Op> reference(members);
-    for (int place = 0; place < members; ++place) reference.add(drawn<T>(seed, place, index));
+    for (int place = 0; place < members; ++place)
+      reference.add(random_element<T>(seed, place, index));
     if (!reference.accepts(found[i]))
       return difference(i, found[i],
                         fmt::format("the {} of all members' elements {}", name(Op), index));
@@ -140,7 +130,7 @@ std::string compare_moved(const Collective& collective, std::uint64_t seed,
                           const std::vector<T>& found, std::size_t first, std::size_t end) {
   for (std::size_t i = first; i < end; ++i) {
     const SourceElement source = collective.source(i);
-    if (!have_equal_bits(found[i], drawn<T>(seed, source.place, source.index)))
+    if (!have_equal_bits(found[i], random_element<T>(seed, source.place, source.index)))
       return difference(i, found[i],
                         fmt::format("element {} of place {}", source.index, source.place));
   }
@@ -159,11 +149,6 @@ std::string compare(const Collective& collective, ReduceOp op, int members, std:
 }
 
 }  // namespace
-
-std::string text_argument(const Arguments& arguments, const Parameter& parameter) {
-  const auto given = arguments.find(parameter.name);
-  return given == arguments.end() ? parameter.values.front() : given->second;
-}
 
 int wish_argument(const Arguments& arguments, const Parameter& parameter) {
   const std::string text = text_argument(arguments, parameter);
@@ -211,7 +196,7 @@ void CollectiveCase::set_inputs(std::uint64_t seed) {
     for_each_range(elements.size(), team_.size(),
                    [&, place = team_.rank()](std::size_t first, std::size_t end) {
                      for (std::size_t i = first; i < end; ++i)
-                       elements[i] = drawn<T>(seed, place, i);
+                       elements[i] = random_element<T>(seed, place, i);
                    });
     stream_.copy(in_.data(), elements.data(), elements.size() * sizeof(T));
     stream_.fill(out_.data(), 0xff, out_.bytes());

@@ -1,4 +1,4 @@
-// The registry's cases of the collectives: arrays with drawn elements, and what must come out.
+// The registry's cases of the collectives: arrays with random elements, and what must come out.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,6 @@ inline const Parameter memory_or_place = {"memory", {"plain", "symmetric", "in_p
 inline const Parameter blocks_wish = {"blocks", {"automatic"}};
 inline const Parameter tile_wish = {"tile", {"automatic"}};
 
-/// The parameter's value as given, else its default.
-std::string text_argument(const Arguments& arguments, const Parameter& parameter);
 /// A number from 1 up, or 0 for "automatic".
 int wish_argument(const Arguments& arguments, const Parameter& parameter);
 
@@ -65,7 +63,7 @@ struct Collective {
   double bus_factor;
 };
 
-/// A collective on arrays with drawn elements.
+/// A collective on arrays with random elements.
 class CollectiveCase final : public OperationCase {
  public:
   CollectiveCase(Context& context, const Team& team, const CollectiveArguments& arguments,

@@ -16,6 +16,7 @@
 #include "collectives/reduce_scatter/operation.h"
 #include "collectives/remote_memory/operation.h"
 #include "collectives/signals/operation.h"
+#include "matmul/operation.h"
 
 namespace iridium {
 namespace {
@@ -46,7 +47,7 @@ std::vector<Operation> stream_operations() {
        {device_barrier_operation(), all_gather_operation(), all_reduce_operation(),
         all_to_all_operation(), all_to_all_parts_operation(), broadcast_operation(),
         reduce_scatter_operation(), all_gather_columns_operation(),
-        reduce_scatter_columns_operation()})
+        reduce_scatter_columns_operation(), matmul_operation()})
     list.push_back(std::move(operation));
   return list;
 }

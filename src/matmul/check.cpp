@@ -146,25 +146,29 @@ Epilogue epilogue_of(const MatmulCall& call) {
 
 }  // namespace
 
+Problem unchecked_problem(StreamRef& stream, const MatmulCall& call, const MatmulOptions& options) {
+  return {.stream = stream,
+          .type = call.type,
+          .result = call.result,
+          .d = call.d_data,
+          .a = call.a.data,
+          .b = call.b.data,
+          .rows = call.d.rows,
+          .columns = call.gated ? 2 * call.d.columns : call.d.columns,
+          .depth = call.a.columns,
+          .d_pitch = call.d.pitch,
+          .a_pitch = call.a.pitch,
+          .b_pitch = call.b.pitch,
+          .layout = options.layout,
+          .tf32 = options.tf32,
+          .epilogue = epilogue_of(call),
+          .processors = detail::Access::stream(stream).processors()};
+}
+
 Problem checked_problem(const char* operation, StreamRef& stream, const MatmulCall& call,
                         const MatmulOptions& options) {
   CallCheck(operation, call).check(options);
-  const Problem problem = {.stream = stream,
-                           .type = call.type,
-                           .result = call.result,
-                           .d = call.d_data,
-                           .a = call.a.data,
-                           .b = call.b.data,
-                           .rows = call.d.rows,
-                           .columns = call.gated ? 2 * call.d.columns : call.d.columns,
-                           .depth = call.a.columns,
-                           .d_pitch = call.d.pitch,
-                           .a_pitch = call.a.pitch,
-                           .b_pitch = call.b.pitch,
-                           .layout = options.layout,
-                           .tf32 = options.tf32,
-                           .epilogue = epilogue_of(call),
-                           .processors = detail::Access::stream(stream).processors()};
+  const Problem problem = unchecked_problem(stream, call, options);
   if (const Objection objection = object_to_algorithm(options.algorithm, problem))
     throw Error(objection.code, fmt::format("{}: {}", operation, objection.reason));
   return problem;

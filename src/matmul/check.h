@@ -10,6 +10,10 @@ namespace iridium {
 Problem checked_problem(const char* operation, StreamRef& stream, const detail::MatmulCall& call,
                         const MatmulOptions& options);
 
+/// The same without any check, for what is never launched: matrices may have no data.
+Problem unchecked_problem(StreamRef& stream, const detail::MatmulCall& call,
+                          const MatmulOptions& options);
+
 /// Launches a checked problem's kernel.
 void run_product(const Problem& problem, const MatmulOptions& options);
 

@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include "iridium/matmul_choice.h"
+#include "matmul/check.h"
 #include "matmul/launch.h"
 #include "matmul/narrow.h"
+#include "matmul/product_type.h"
+#include "matmul/row.h"
 
 namespace iridium {
 namespace {
@@ -114,7 +119,8 @@ MatmulAlgorithm choose_algorithm(const Problem& problem, bool invariant) {
   const auto can = [&](MatmulAlgorithm algorithm) {
     return !object_to_algorithm(algorithm, problem);
   };
-  if (!invariant && can(MatmulAlgorithm::narrow)) return MatmulAlgorithm::narrow;
+  const MatmulAlgorithm by_row = invariant ? MatmulAlgorithm::automatic : choose_by_row(problem);
+  if (by_row != MatmulAlgorithm::automatic) return by_row;
   if (!can(invariant_algorithm))
     return can(MatmulAlgorithm::tiled) ? MatmulAlgorithm::tiled : MatmulAlgorithm::simple;
   if (invariant) return invariant_algorithm;
@@ -126,6 +132,26 @@ MatmulAlgorithm choose_algorithm(const Problem& problem, bool invariant) {
       least = time;
     }
   return best;
+}
+
+MatmulChoice choose_matmul(StreamRef& stream, const MatmulShape& shape, std::string_view type,
+                           MatmulLayout layout) {
+  const ProductType parsed = parse_product_type(type);
+  std::optional<MatmulChoice> choice;
+  with_elements(parsed, [&]<class T, class D>(T, D) {
+    const bool is_kn = layout == MatmulLayout::kn;
+    const Matrix<D> d = {nullptr, shape.rows, shape.columns, shape.columns};
+    const Matrix<const T> a = {nullptr, shape.rows, shape.depth, shape.depth};
+    const Matrix<const T> b = {nullptr, is_kn ? shape.depth : shape.columns,
+                               is_kn ? shape.columns : shape.depth,
+                               is_kn ? shape.columns : shape.depth};
+    const Problem problem =
+        unchecked_problem(stream, detail::matmul_call<D, T>(d, a, b, {}),
+                          {.layout = layout, .tf32 = parsed == ProductType::tf32});
+    choice = {choose_algorithm(problem, false),
+              choose_by_row(problem) != MatmulAlgorithm::automatic};
+  });
+  return *choice;
 }
 
 }  // namespace iridium

@@ -22,6 +22,8 @@ constexpr std::string_view shipped_table =
     ;
 
 constexpr int max_blocks = 1024;
+constexpr std::string_view matmul = "matmul";
+constexpr std::string_view automatic = "automatic";
 
 Error bad_row(int line, std::string_view what, const std::string& word) {
   return {Errc::invalid_argument,
@@ -81,31 +83,54 @@ TuningTable::TuningTable(std::string_view text) : hash_(hash_text(text)) {
     ++line;
     std::vector<std::string> words = words_of(content);
     if (words.empty()) continue;
-    if (words.size() != 9 && words.size() != 10)
-      throw Error(Errc::invalid_argument,
-                  fmt::format("tuning table, line {}: {} words; expected 9, or 10 with a link",
-                              line, words.size()));
-    if (words.size() == 9) words.insert(words.begin() + 3, "*");
-    if (words[1] != "*" && words[1] != "plain" && words[1] != "symmetric")
-      throw bad_row(line, "memory", words[1]);
-    if (!is_link(words[3]))
-      throw bad_row(line, "link (expected *, shared, nvlink or pcie)", words[3]);
-    const int tile = number(line, "tile", words[8], 1, 4);
-    if (tile == 3) throw bad_row(line, "tile", words[8]);
-    rows_.push_back(
-        {.operation = words[0],
-         .memory = words[1],
-         .device = words[2],
-         .link = words[3],
-         .members =
-             static_cast<int>(limit(line, "members", words[4], std::numeric_limits<int>::max())),
-         .bytes = limit(line, "bytes", words[5], std::numeric_limits<std::size_t>::max()),
-         .choice = {.algorithm = words[6],
-                    .blocks = number(line, "blocks", words[7], 1, max_blocks),
-                    .tile = tile,
-                    .round_bytes =
-                        limit(line, "round", words[9], std::numeric_limits<std::size_t>::max())}});
+    if (words[0] == matmul)
+      add_matmul_row(line, words);
+    else
+      add_row(line, std::move(words));
   }
+}
+
+void TuningTable::add_row(int line, std::vector<std::string> words) {
+  if (words.size() != 9 && words.size() != 10)
+    throw Error(Errc::invalid_argument,
+                fmt::format("tuning table, line {}: {} words; expected 9, or 10 with a link", line,
+                            words.size()));
+  if (words.size() == 9) words.insert(words.begin() + 3, "*");
+  if (words[1] != "*" && words[1] != "plain" && words[1] != "symmetric")
+    throw bad_row(line, "memory", words[1]);
+  if (!is_link(words[3]))
+    throw bad_row(line, "link (expected *, shared, nvlink or pcie)", words[3]);
+  const int tile = number(line, "tile", words[8], 1, 4);
+  if (tile == 3) throw bad_row(line, "tile", words[8]);
+  rows_.push_back({.operation = words[0],
+                   .memory = words[1],
+                   .device = words[2],
+                   .link = words[3],
+                   .members = static_cast<int>(
+                       limit(line, "members", words[4], std::numeric_limits<int>::max())),
+                   .bytes = limit(line, "bytes", words[5], std::numeric_limits<std::size_t>::max()),
+                   .choice = {.algorithm = words[6],
+                              .blocks = number(line, "blocks", words[7], 1, max_blocks),
+                              .tile = tile,
+                              .round_bytes = limit(line, "round", words[9],
+                                                   std::numeric_limits<std::size_t>::max())}});
+}
+
+void TuningTable::add_matmul_row(int line, const std::vector<std::string>& words) {
+  if (words.size() != 8)
+    throw Error(Errc::invalid_argument,
+                fmt::format("tuning table, line {}: {} words; expected 8 for {}", line,
+                            words.size(), matmul));
+  if (words[2] != "*" && words[2] != "kn" && words[2] != "nk")
+    throw bad_row(line, "layout (expected *, kn or nk)", words[2]);
+  const auto most = [&](std::string_view what, std::size_t at) {
+    return limit(line, what, words[at], std::numeric_limits<std::size_t>::max());
+  };
+  matmul_rows_.push_back({.dtype = words[1],
+                          .layout = words[2],
+                          .device = words[3],
+                          .most = {most("M", 4), most("N", 5), most("K", 6)},
+                          .algorithm = words[7]});
 }
 
 Choice TuningTable::choose(const TuningCase& what) const {
@@ -121,6 +146,18 @@ Choice TuningTable::choose(const TuningCase& what) const {
       fmt::format("the tuning table has no row for {} on {} (link {}) with {} members and "
                   "{} bytes",
                   what.operation, what.backend, tuning_link(what.link), what.members, what.bytes));
+}
+
+std::string_view TuningTable::choose(
+    const MatmulTuningCase& what,
+    const std::function<bool(std::string_view algorithm)>& can) const {
+  for (const MatmulRow& row : matmul_rows_)
+    if (fits(row.dtype, what.dtype) && fits(row.layout, what.layout) &&
+        (fits(row.device, what.backend) || fits(row.device, what.device)) &&
+        what.shape.rows <= row.most.rows && what.shape.columns <= row.most.columns &&
+        what.shape.depth <= row.most.depth && (row.algorithm == automatic || can(row.algorithm)))
+      return row.algorithm;
+  return automatic;
 }
 
 std::string tuning_device(std::string_view name) {

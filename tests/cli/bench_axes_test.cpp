@@ -84,6 +84,15 @@ TEST(BenchAxes, ReadNumbers) {
     EXPECT_THROW(parse_numbers("-n", text, 1, 64), Error) << text;
 }
 
+TEST(BenchAxes, ReadShapes) {
+  EXPECT_EQ(parse_shapes("--shape", {"16x3584x8192,2x3x5", "1x1x1"}),
+            (std::vector<MatmulShape>{{16, 3584, 8192}, {2, 3, 5}, {1, 1, 1}}));
+  EXPECT_TRUE(parse_shapes("--shape", {}).empty());
+  for (const char* text : {"", "16x3584", "1x1x1,", ",1x1x1", "1x1x1,1x1x1", "0x1x1", "1x1x1x1"})
+    EXPECT_THROW(parse_shapes("--shape", {text}), Error) << text;
+  EXPECT_THROW(parse_shapes("--shape", {"2x2x2", "2x2x2"}), Error);
+}
+
 TEST(BenchAxes, WriteSizes) {
   EXPECT_EQ(size_text(1), "1 B");
   EXPECT_EQ(size_text(4 * kilo), "4 KiB");

@@ -66,6 +66,24 @@ TEST(BenchComparisons, DoNotMixLinks) {
   EXPECT_TRUE(comparison.pairs.empty());
 }
 
+TEST(BenchComparisons, DoNotMixShapesOrLayouts) {
+  BenchFigure before = figure_of("matmul", 10);
+  before.bytes = 0;
+  before.shape = {16, 264, 1000};
+  before.layout = "nk";
+  EXPECT_EQ(compare(run_of({before}), run_of({before}), 0.05).pairs.size(), 1u);
+  BenchFigure after = before;
+  after.shape->depth = 1001;
+  EXPECT_TRUE(compare(run_of({before}), run_of({after}), 0.05).pairs.empty());
+  after = before;
+  after.layout = "kn";
+  const Comparison comparison = compare(run_of({before}), run_of({after}), 0.05);
+  EXPECT_TRUE(comparison.pairs.empty());
+  EXPECT_NE(as_table(comparison).find("iridium matmul nk, 4 ranks, 16x264x1000, graph"),
+            std::string::npos)
+      << as_table(comparison);
+}
+
 TEST(BenchComparisons, DoNotMixGridsThatLeaveRoomWithOthers) {
   BenchFigure beside = figure_of("put", 10);
   beside.beside_compute = true;

@@ -130,18 +130,23 @@ exit 1)");
   const SignalSource signals;
   const std::vector<BenchHeat> heats = {
       {.operation = "put", .bytes = 8},
-      {.operation = "all_reduce", .bytes = 8, .dtype = "bf16", .op = "max"}};
+      {.operation = "all_reduce", .bytes = 8, .dtype = "bf16", .op = "max"},
+      {.operation = "matmul", .shape = MatmulShape{2, 3, 5}, .dtype = "fp16", .layout = "nk"}};
   const std::vector<BenchFigure> figures =
       BenchPeer(peer.path(), {}, heats, 2, signals).end().figures;
-  ASSERT_EQ(figures.size(), 4u);
+  ASSERT_EQ(figures.size(), 6u);
   EXPECT_NE(figures[0].failed.find(
                 R"([{"heat":0,"operation":"put","bytes":8},)"
-                R"({"heat":1,"operation":"all_reduce","bytes":8,"dtype":"bf16","op":"max"}])"),
+                R"({"heat":1,"operation":"all_reduce","bytes":8,"dtype":"bf16","op":"max"},)"
+                R"({"heat":2,"operation":"matmul","bytes":0,"dtype":"fp16",)"
+                R"("m":2,"n":3,"k":5,"layout":"nk"}])"),
             std::string::npos)
       << figures[0].failed;
   // What is missing is told apart like everything else.
   EXPECT_EQ(figures[2].dtype, "bf16");
   EXPECT_EQ(figures[2].op, "max");
+  EXPECT_EQ(figures[4].shape, (MatmulShape{2, 3, 5}));
+  EXPECT_EQ(figures[4].layout, "nk");
 }
 
 TEST(BenchPeers, ThatCannotStartDoNotStopTheRun) {

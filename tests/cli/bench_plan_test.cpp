@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/bench_axes.h"
 
 namespace iridium::cli {
 namespace {
@@ -113,6 +114,82 @@ TEST(BenchPlan, HasAHeatPerTypeAndReduction) {
     }
   }
   EXPECT_EQ(seen, (std::vector<std::string>{"bf16 sum", "bf16 max", "fp32 sum", "fp32 max"}));
+}
+
+/// As products are described; nothing prepares it.
+Operation described_product() {
+  Operation operation;
+  operation.name = "product";
+  operation.parameters = {{"shape", {"5x7x9", "1x1x1"}},
+                          {"dtype", {"bf16", "fp16"}},
+                          {"layout", {"nk", "kn"}},
+                          {"algorithm", {"automatic", "simple"}}};
+  return operation;
+}
+
+TEST(BenchPlan, HasAHeatPerShapeTypeAndLayout) {
+  BenchCommand command = command_for({"product"});
+  command.shapes = {"16x3584x8192,2x3x5"};
+  command.settings = {"dtype=bf16,fp16", "layout=kn,nk"};
+  const std::vector<Operation> known = {described_product()};
+  std::vector<std::string> seen;
+  for (const BenchHeat& heat : plan(command, known)) {
+    ASSERT_TRUE(heat.shape);
+    EXPECT_EQ(heat.bytes, 0u);
+    seen.push_back(heat.dtype + " " + heat.layout + " " + name(*heat.shape));
+    // Both algorithms; nothing is copied that bandwidths could be seen beside.
+    ASSERT_EQ(heat.entries.size(), 2u);
+    EXPECT_EQ(heat.entries[1].arguments, (Arguments{{"shape", name(*heat.shape)},
+                                                    {"dtype", heat.dtype},
+                                                    {"layout", heat.layout},
+                                                    {"algorithm", "simple"}}));
+    BenchFigure figure = blank_figure(heat, heat.entries[1], 2, "graph");
+    EXPECT_EQ(figure.shape, heat.shape);
+    EXPECT_EQ(figure.layout, heat.layout);
+    EXPECT_EQ(figure.algorithm, "simple");
+    EXPECT_TRUE(is_of(figure, heat));
+    figure.layout = "";
+    EXPECT_FALSE(is_of(figure, heat));
+    figure.layout = heat.layout;
+    figure.shape->depth += 1;
+    EXPECT_FALSE(is_of(figure, heat));
+  }
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{
+                "bf16 kn 16x3584x8192", "bf16 kn 2x3x5", "bf16 nk 16x3584x8192", "bf16 nk 2x3x5",
+                "fp16 kn 16x3584x8192", "fp16 kn 2x3x5", "fp16 nk 16x3584x8192", "fp16 nk 2x3x5"}));
+}
+
+TEST(BenchPlan, MeasuresTheDefaultShapeWhereNoneIsGiven) {
+  const std::vector<Operation> known = {described_product(), described_collective()};
+  const std::vector<BenchHeat> heats = plan(command_for({"product", "collective"}), known);
+  ASSERT_EQ(heats.size(), 3u);
+  EXPECT_EQ(heats[0].shape, (MatmulShape{5, 7, 9}));
+  EXPECT_EQ(heats[1].shape, std::nullopt);
+  EXPECT_EQ(heats[1].bytes, 1024u);
+}
+
+TEST(BenchPlan, HasDefaultShapesThatEndSoonOnCpus) {
+  for (const char* backend : {"host", "cuda"})
+    EXPECT_GE(parse_shapes("--shape", default_shapes(backend)).size(), 3u);
+  for (const MatmulShape& shape : parse_shapes("--shape", default_shapes("host")))
+    EXPECT_LT(shape.flops(), 5e7) << name(shape);
+}
+
+TEST(BenchPlan, RefusesShapesThatMeanNothing) {
+  const std::vector<Operation> known = {described_product(), described_collective()};
+  BenchCommand command = command_for({"collective"});
+  command.shapes = {"2x3x5"};
+  EXPECT_THROW(plan(command, known), Error) << "nothing has a shape";
+  command.operations = {"collective", "product"};
+  EXPECT_EQ(plan(command, known).size(), 3u);
+  command.shapes = {"2x3"};
+  EXPECT_THROW(plan(command, known), Error);
+  command.shapes = {};
+  for (const char* bad : {"shape=2x3x5", "layout=mn", "layout=nk,nk"}) {
+    command.settings = {bad};
+    EXPECT_THROW(plan(command, known), Error) << bad;
+  }
 }
 
 TEST(BenchPlan, GivesOperationsTheirOwnAlgorithms) {

@@ -54,6 +54,18 @@ BenchFigure barrier_figure() {
   return figure;
 }
 
+BenchFigure product_figure() {
+  BenchFigure figure = barrier_figure();
+  figure.operation = "matmul";
+  figure.algorithm = "simple";
+  figure.dtype = "bf16";
+  figure.shape = {16, 264, 1000};
+  figure.chosen = "narrow";
+  figure.layout = "nk";
+  figure.tflops = 3.375;
+  return figure;
+}
+
 BenchFigure skipped_figure() {
   BenchFigure figure;
   figure.operation = "all_reduce";
@@ -135,6 +147,9 @@ void expect_same(const BenchFigure& left, const BenchFigure& right) {
   EXPECT_EQ(left.mode, right.mode);
   EXPECT_EQ(left.ranks, right.ranks);
   EXPECT_EQ(left.bytes, right.bytes);
+  EXPECT_EQ(left.shape, right.shape);
+  EXPECT_EQ(left.layout, right.layout);
+  EXPECT_EQ(left.chosen, right.chosen);
   EXPECT_EQ(left.blocks, right.blocks);
   EXPECT_EQ(left.rows, right.rows);
   EXPECT_EQ(left.tile, right.tile);
@@ -150,10 +165,12 @@ void expect_same(const BenchFigure& left, const BenchFigure& right) {
   EXPECT_EQ(left.algorithm_gbps, right.algorithm_gbps);
   EXPECT_EQ(left.bus_gbps, right.bus_gbps);
   EXPECT_EQ(left.copy_share, right.copy_share);
+  EXPECT_EQ(left.tflops, right.tflops);
 }
 
 TEST(BenchFiles, GiveBackWhatWasWritten) {
   BenchRun run = whole_run();
+  run.figures.push_back(product_figure());
   run.complete = false;
   const BenchRun read = run_from_json(as_json(run), "f.json");
   EXPECT_EQ(read.version, run.version);
@@ -197,6 +214,11 @@ TEST(BenchFiles, HoldTheFieldsOfTheManual) {
   EXPECT_EQ(fields(json["figures"][1]), identity + numbers);
   EXPECT_EQ(fields(json["figures"][2]), identity + "skipped ");
   EXPECT_EQ(fields(json["figures"][3]), identity + "failed ");
+  const Json product = Json::parse(as_line(product_figure()));
+  EXPECT_EQ(fields(product), identity + "chosen m n k layout " + numbers + "tflops ");
+  EXPECT_EQ(product["m"], 16);
+  EXPECT_EQ(product["n"], 264);
+  EXPECT_EQ(product["k"], 1000);
 }
 
 TEST(BenchFiles, HaveOneFigurePerLine) {
@@ -380,14 +402,20 @@ TEST(BenchFiles, ThatCannotBeReadAreErrorsOfTheSystem) {
 TEST(BenchFigures, AreCommaSeparatedForPrograms) {
   EXPECT_EQ(
       as_csv(whole_run()),
-      "operation,contender,algorithm,dtype,op,memory,mode,ranks,bytes,blocks,rows,tile,skipped,"
-      "failed,samples,calls,median_us,p10_us,p90_us,algorithm_gbps,bus_gbps,copy_share\n"
-      "all_reduce,iridium,two_shot,bf16,max,symmetric,eager,4,4096,16,5,2,,,15,100,"
-      "0.3333333333333333,0.25,0.5,12.288,18.432,0.875\n"
-      "barrier,iridium,,,,,graph,2,0,0,0,0,,,9,10,2.5,2.25,3,0,0,0\n"
-      "all_reduce,torch,,,,,graph,4,1536,0,0,0,torch is not installed,,,,,,,,,\n"
-      "all_gather,iridium,,,,,graph,4,3221225472,0,0,0,,\"element 3 is 5,\nnot \"\"7\"\"\",,,,,,"
-      ",,\n");
+      "operation,contender,algorithm,dtype,op,memory,mode,ranks,bytes,m,n,k,layout,blocks,rows,"
+      "tile,skipped,failed,samples,calls,median_us,p10_us,p90_us,algorithm_gbps,bus_gbps,"
+      "copy_share,tflops\n"
+      "all_reduce,iridium,two_shot,bf16,max,symmetric,eager,4,4096,,,,,16,5,2,,,15,100,"
+      "0.3333333333333333,0.25,0.5,12.288,18.432,0.875,0\n"
+      "barrier,iridium,,,,,graph,2,0,,,,,0,0,0,,,9,10,2.5,2.25,3,0,0,0,0\n"
+      "all_reduce,torch,,,,,graph,4,1536,,,,,0,0,0,torch is not installed,,,,,,,,,,\n"
+      "all_gather,iridium,,,,,graph,4,3221225472,,,,,0,0,0,,\"element 3 is 5,\nnot \"\"7\"\"\",,,,,"
+      ",,,,\n");
+  EXPECT_NE(
+      as_csv(run_of({product_figure()}))
+          .find("\nmatmul,iridium,simple,bf16,,,graph,2,0,16,264,1000,nk,0,0,0,,,9,10,2.5,2.25,"
+                "3,0,0,0,3.375\n"),
+      std::string::npos);
 }
 
 TEST(BenchFigures, AreQuotedInCsvOnlyWhereTheyMustBe) {
@@ -433,9 +461,15 @@ TEST(BenchFigures, AreTablesForPeople) {
 
 TEST(BenchFigures, HaveNoColumnsForWhatNoneHas) {
   EXPECT_EQ(as_table(run_of({barrier_figure()})),
-            "operation  contender  ranks  bytes  mode   median us  10 %   90 %   GB/s  bus GB/s  "
-            "copy share\n"
-            "barrier    iridium    2             graph  2.500      2.250  3.000\n"
+            "operation  contender  ranks  mode   median us  10 %   90 %\n"
+            "barrier    iridium    2      graph  2.500      2.250  3.000\n"
+            "\n"
+            "1 figure, 0 skipped, 0 failed\n");
+  EXPECT_EQ(as_table(run_of({product_figure()})),
+            "operation  contender  algorithm        dtype  layout  ranks  M x N x K    mode   "
+            "median us  10 %   90 %   TFLOP/s\n"
+            "matmul     iridium    simple (narrow)  bf16   nk      2      16x264x1000  graph  "
+            "2.500      2.250  3.000  3.375\n"
             "\n"
             "1 figure, 0 skipped, 0 failed\n");
   EXPECT_EQ(as_table(run_of({})), "0 figures, 0 skipped, 0 failed\n");

@@ -246,6 +246,47 @@ TEST(BenchCommandLine, MeasuresOnOneAndThreeRanks) {
   std::filesystem::remove(path);
 }
 
+TEST(BenchCommandLine, MeasuresProductsOfTheShapesGiven) {
+  const CommandResult result = run_command(
+      quick({"bench", "matmul", "-n", "2", "--shape", "5x7x9,16x24x8", "--shape", "3x2x1",
+             "--layout", "kn", "--dtype", "fp16", "--algorithm", "simple", "--format", "json"}));
+  EXPECT_EQ(result.status, 0) << result.error;
+  const Json json = Json::parse(result.output);
+  EXPECT_TRUE(json["complete"]);
+  ASSERT_EQ(json["figures"].size(), 6u);
+  std::vector<std::string> shapes;
+  for (const Json& figure : json["figures"]) {
+    ASSERT_TRUE(figure.contains("median_us")) << figure;
+    EXPECT_EQ(figure["layout"], "kn");
+    EXPECT_EQ(figure["dtype"], "fp16");
+    EXPECT_EQ(figure["algorithm"], "simple");
+    EXPECT_EQ(figure["bytes"], 0);
+    EXPECT_EQ(figure["algorithm_gbps"], 0);
+    const double work =
+        2.0 * figure["m"].get<double>() * figure["n"].get<double>() * figure["k"].get<double>();
+    EXPECT_NEAR(figure["tflops"].get<double>(), work / figure["median_us"].get<double>() / 1e6,
+                1e-9);
+    shapes.push_back(figure["m"].dump() + "x" + figure["n"].dump() + "x" + figure["k"].dump());
+  }
+  EXPECT_EQ(shapes, (Words{"5x7x9", "5x7x9", "16x24x8", "16x24x8", "3x2x1", "3x2x1"}));
+}
+
+TEST(BenchCommandLine, MeasuresTheDefaultShapesOfProducts) {
+  const CommandResult result = run_command(
+      quick({"bench", "matmul", "-n", "1", "--algorithm", "automatic", "--format", "csv"}));
+  EXPECT_EQ(result.status, 0) << result.error;
+  for (const char* shape : {",1,512,512,nk,", ",16,512,512,nk,", ",128,256,512,nk,"})
+    EXPECT_NE(result.output.find(shape), std::string::npos) << result.output;
+}
+
+TEST(BenchCommandLine, ShowsAnExampleToWhomGivesNoShape) {
+  const CommandResult result = run_command({"bench", "matmul", "-n", "1", "--shape", "4096x3584"});
+  EXPECT_EQ(result.status, 2) << result.error;
+  EXPECT_NE(result.error.find("shape is '4096x3584': expected MxNxK, such as 4096x3584x8192"),
+            std::string::npos)
+      << result.error;
+}
+
 TEST(BenchCommandLine, PrintsJsonAndCsv) {
   const CommandResult json =
       run_command(quick({"bench", "signal_all", "-n", "2", "--format", "json"}));

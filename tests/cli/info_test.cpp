@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -160,6 +162,52 @@ TEST(InfoChoice, TellsWhatIsChosenForALinkAndThatNobodyMeasuredIt) {
       run_command({"info", "--choose", "all_reduce", "--backend", "cuda", "--link", "pcie"});
   EXPECT_EQ(result.status, 0) << result.error;
   EXPECT_NE(result.output.find(remark), std::string::npos) << result.output;
+}
+
+TEST(InfoChoice, TellsWhatAProductGets) {
+  const std::vector<std::string> asked = {"info",     "--choose", "matmul", "--shape",
+                                          "16x24x40", "--layout", "kn",     "--dtype",
+                                          "tf32",     "--format", "json"};
+  const auto choice = [&] {
+    const CommandResult result = run_command(asked);
+    EXPECT_EQ(result.status, 0) << result.error;
+    return Json::parse(result.output)["choice"];
+  };
+  const Json estimated = choice();
+  EXPECT_EQ(estimated["m"], 16);
+  EXPECT_EQ(estimated["n"], 24);
+  EXPECT_EQ(estimated["k"], 40);
+  EXPECT_EQ(estimated["layout"], "kn");
+  EXPECT_EQ(estimated["dtype"], "tf32");
+  EXPECT_EQ(estimated["by"], "estimate");
+  const std::string path = (std::filesystem::path(testing::TempDir()) / "info_rows.txt").string();
+  std::ofstream(path) << "matmul tf32 kn host 16 24 40 simple\n";
+  ASSERT_EQ(::setenv("IRIDIUM_TUNING_TABLE", path.c_str(), 1), 0);
+  const Json by_row = choice();
+  const CommandResult table = run_command(
+      {"info", "--choose", "matmul", "--shape", "16x24x40", "--layout", "kn", "--dtype", "tf32"});
+  ::unsetenv("IRIDIUM_TUNING_TABLE");
+  EXPECT_EQ(by_row["by"], "row");
+  EXPECT_EQ(by_row["algorithm"], "simple");
+  EXPECT_NE(table.output.find("16x24x40   tf32   kn      simple     a row of the tuning table"),
+            std::string::npos)
+      << table.output;
+  std::filesystem::remove(path);
+}
+
+TEST(InfoChoice, RefusesProductsThatAreNone) {
+  const auto refusal = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"info", "--choose", "matmul"});
+    const CommandResult result = run_command(more);
+    EXPECT_EQ(result.status, 2);
+    return result.error;
+  };
+  EXPECT_NE(refusal({}).find("--shape 4096x3584x8192"), std::string::npos);
+  EXPECT_NE(refusal({"--shape", "16x24"}).find("such as 4096x3584x8192"), std::string::npos);
+  EXPECT_NE(refusal({"--shape", "1x1x1", "--dtype", "int8"}).find("'int8'"), std::string::npos);
+  EXPECT_NE(refusal({"--shape", "1x1x1", "--device", "Abacus"}).find("no device 'Abacus'"),
+            std::string::npos);
+  refusal({"--shape", "1x1x1", "--layout", "nn"});
 }
 
 TEST(InfoChoice, RefusesWhatIsNoCase) {

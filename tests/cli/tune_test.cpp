@@ -160,6 +160,58 @@ TEST(TuneCommandLine, WritesATableThatDecides) {
   std::filesystem::remove(current);
 }
 
+TEST(TunePlan, MeasuresProductsOnOneRank) {
+  TuneCommand command = command_for({"all_reduce", "matmul"});
+  command.shapes = {"16x24x40,2x3x5"};
+  command.layout = "nk,kn";
+  command.memory = "plain";
+  std::vector<BenchTask> tasks = plan_tune(command, host, TuningTable(shipped_tuning_table()));
+  ASSERT_EQ(tasks.size(), 2u);
+  EXPECT_EQ(tasks[0].ranks, std::vector<int>{1});
+  EXPECT_EQ(tasks[1].ranks, (std::vector<int>{2, 4}));
+  EXPECT_EQ(tasks[0].command.shapes, command.shapes);
+  ASSERT_EQ(tasks[0].heats.size(), 4u);
+  EXPECT_EQ(tasks[0].heats[0].shape, (MatmulShape{16, 24, 40}));
+  EXPECT_EQ(tasks[0].heats[3].layout, "kn");
+  EXPECT_EQ(tasks[0].heats[0].entries[0].arguments.at("algorithm"), "automatic");
+  EXPECT_GE(tasks[0].heats[0].entries.size(), 3u);
+  command.algorithm = "simple";
+  tasks = plan_tune(command, host, TuningTable(shipped_tuning_table()));
+  EXPECT_EQ(tasks[0].heats[0].entries.size(), 2u) << "automatic besides";
+}
+
+TEST(TuneCommandLine, WritesRowsOfProducts) {
+  const std::string path = temporary("tune_products.txt");
+  const CommandResult result =
+      run_command(quick({"matmul", "--shape", "4x16x16,64x16x16", "--shape", "8x8x8", "--dtype",
+                         "fp32", "--out", path}));
+  EXPECT_EQ(result.status, 0) << result.error;
+  const std::string text = content_of(path);
+  EXPECT_NE(text.find("\nmatmul       fp32   nk      host    8   8   8 "), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nmatmul       fp32   nk      host    64  16  16 "), std::string::npos)
+      << text;
+  ASSERT_EQ(::setenv("IRIDIUM_TUNING_TABLE", path.c_str(), 1), 0);
+  const CommandResult told = run_command(
+      {"info", "--choose", "matmul", "--shape", "5x16x16", "--dtype", "fp32", "--format", "json"});
+  ::unsetenv("IRIDIUM_TUNING_TABLE");
+  EXPECT_EQ(Json::parse(told.output)["choice"]["by"], "row") << told.output;
+  std::filesystem::remove(path);
+}
+
+TEST(TuneCommandLine, RefusesOptionsOfOperationsThatAreNotAskedFor) {
+  for (const Words& words : std::vector<Words>{{"matmul", "-n", "2"},
+                                               {"matmul", "--bytes", "4K"},
+                                               {"matmul", "--blocks", "1"},
+                                               {"broadcast", "--shape", "1x1x1"},
+                                               {"broadcast", "--layout", "nk"},
+                                               {"matmul", "--shape", "1x1"},
+                                               {"matmul", "--layout", "nn"},
+                                               {"matmul", "--dtype", "int"},
+                                               {"matmul", "--algorithm", "two_shot"}})
+    EXPECT_EQ(run_command(quick(words)).status, 2) << words[1];
+}
+
 TEST(TuneCommandLine, WritesTheLinkThatItMeasured) {
   ASSERT_EQ(::setenv("IRIDIUM_LINK", "pcie_atomics", 1), 0);
   const CommandResult result = run_command(
@@ -227,7 +279,7 @@ TEST_P(TuneRefuses, BadInputBeforeItMeasures) {
 INSTANTIATE_TEST_SUITE_P(
     , TuneRefuses,
     testing::Values(
-        BadTune{{"all_redcue"}, "there is no collective 'all_redcue'; did you mean all_reduce"},
+        BadTune{{"all_redcue"}, "there is no operation 'all_redcue'; did you mean all_reduce"},
         BadTune{{"xyzzy"}, "there are all_gather, all_reduce"},
         BadTune{{"device_barrier"},
                 "has nothing to decide for device_barrier; it knows all_gather"},

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "iridium/context.h"
+#include "iridium/matmul_choice.h"
 #include "matmul/launch.h"
+#include "matmul/product_type.h"
+#include "matmul/row.h"
+#include "support/ranks.h"
 
 namespace iridium {
 namespace {
@@ -41,6 +45,55 @@ class MatmulChoice : public testing::Test {
   Stream stream_ = context_.make_stream();
   alignas(16) std::byte memory_[32] = {};
 };
+
+TEST_F(MatmulChoice, IsWhatTheFirstRowSaysThatCanDoIt) {
+  Processors device = h200;
+  device.backend = BackendKind::cuda;
+  device.device = "NVIDIA H200";
+  const auto by_row = [&](const Problem& problem, const char* rows) {
+    return choose_by_row(problem, TuningTable(rows));
+  };
+  const Problem half = problem(device, 8, 256, 64);
+  EXPECT_EQ(by_row(half, ""), automatic);
+  EXPECT_EQ(by_row(half, "matmul bf16 nk NVIDIA_H200 8 256 64 simple"), simple);
+  EXPECT_EQ(by_row(half, "matmul bf16 nk cuda 8 256 64 narrow"), narrow);
+  for (const char* other :
+       {"matmul fp16 nk cuda * * * simple", "matmul bf16 kn cuda * * * simple",
+        "matmul bf16 nk host * * * simple", "matmul bf16 nk NVIDIA_H100 * * * simple",
+        "matmul bf16 nk cuda 7 * * simple", "matmul bf16 nk cuda * 255 * simple",
+        "matmul bf16 nk cuda * * 63 simple"})
+    EXPECT_EQ(by_row(half, other), automatic) << other;
+  const char* narrow_first = "matmul * * * * * * narrow\nmatmul * * * * * * simple";
+  EXPECT_EQ(by_row(half, narrow_first), narrow);
+  EXPECT_EQ(by_row(problem(device, 17, 256, 64), narrow_first), simple);
+  EXPECT_EQ(by_row(problem(cpu, 8, 256, 64), narrow_first), simple);
+  test::expect_error(Errc::invalid_argument, [&] { by_row(half, "matmul * * * * * * fastest"); });
+}
+
+TEST_F(MatmulChoice, NamesTypesAsRowsDo) {
+  Problem of_floats = problem(cpu, 8, 256, 64);
+  of_floats.type = of_floats.result = MatmulType::fp32;
+  EXPECT_EQ(name(product_type(of_floats)), "fp32");
+  of_floats.tf32 = true;
+  EXPECT_EQ(name(product_type(of_floats)), "tf32");
+  for (const ProductType type : product_types()) EXPECT_EQ(parse_product_type(name(type)), type);
+}
+
+TEST_F(MatmulChoice, CanBeAskedForWithoutMatrices) {
+  for (const ProductType type : product_types())
+    for (const MatmulLayout layout : matmul_layouts()) {
+      const auto choice = choose_matmul(stream_, {17, 24, 40}, name(type), layout);
+      if (context_.backend() == BackendKind::host) {
+        const Problem same = problem(cpu, 17, 24, 40, layout);
+        if (type == ProductType::bf16) {
+          EXPECT_EQ(choice.algorithm, choose_algorithm(same, false));
+        }
+        EXPECT_FALSE(choice.by_row);
+      }
+    }
+  test::expect_error(Errc::invalid_argument,
+                     [&] { choose_matmul(stream_, {17, 24, 40}, "int8", MatmulLayout::nk); });
+}
 
 TEST_F(MatmulChoice, IsTheFastestOfWhatWasMeasured) {
   if (!has_hopper_kernels) GTEST_SKIP() << "no code for Hopper in this build";

@@ -28,8 +28,9 @@ void require_expected(const Team& team, const Operation& operation, const Argume
   require(is_expected(operation, result), what + " is " + std::string(name(result.verdict)) +
                                               " at " + result.step + ": " + result.reason);
   const bool cannot = !has_native_atomics(team) && needs_native_atomics(operation, arguments);
-  require((result.verdict == Verdict::unsupported) == cannot,
-          what + " is " + std::string(name(result.verdict)) + ": " + result.reason);
+  require(
+      (result.verdict == Verdict::unsupported) == cannot || depends_on_device(operation, arguments),
+      what + " is " + std::string(name(result.verdict)) + ": " + result.reason);
 }
 
 void probe_everything(Context& context, StreamRef& stream) {

@@ -93,6 +93,67 @@ TEST(TuningTables, KnowLinks) {
   EXPECT_NE(message.find("link nvlink"), std::string::npos) << message;
 }
 
+/// For a bf16 product; `can` accepts everything but "cannot".
+std::string matmul_algorithm(const TuningTable& table, const MatmulShape& shape,
+                             std::string_view layout = "nk", std::string_view backend = "host",
+                             std::string_view device = {}, std::string_view dtype = "bf16") {
+  return std::string(table.choose(
+      {.dtype = dtype, .layout = layout, .backend = backend, .device = device, .shape = shape},
+      [](std::string_view algorithm) { return algorithm != "cannot"; }));
+}
+
+TEST(TuningTables, TakeTheFirstRowThatFitsAProductAndCanDoIt) {
+  const TuningTable table(
+      "all_reduce * * * * ring 1 1 0\n"
+      "matmul bf16 nk NVIDIA_H200 16 * *  first\n"
+      "matmul bf16 nk *           16 1K 2K second   # a comment\n"
+      "matmul bf16 *  cuda        * * *   cannot\n"
+      "matmul *    kn host        64 * *  third\n"
+      "matmul tf32 *  *           * * *   fourth\n"
+      "*      *    *  * * * fifth 1 1 0\n");
+  EXPECT_EQ(matmul_algorithm(table, {16, 4096, 4096}, "nk", "cuda", "NVIDIA_H200"), "first");
+  EXPECT_EQ(matmul_algorithm(table, {17, 1, 1}, "nk", "cuda", "NVIDIA_H200"), "automatic")
+      << "what cannot do it decides nothing";
+  EXPECT_EQ(matmul_algorithm(table, {16, 1024, 2048}), "second");
+  EXPECT_EQ(matmul_algorithm(table, {17, 1024, 2048}), "automatic");
+  EXPECT_EQ(matmul_algorithm(table, {16, 1025, 2048}), "automatic");
+  EXPECT_EQ(matmul_algorithm(table, {16, 1024, 2049}), "automatic");
+  EXPECT_EQ(matmul_algorithm(table, {64, 4096, 4096}, "kn"), "third");
+  EXPECT_EQ(matmul_algorithm(table, {65, 1, 1}, "kn"), "automatic");
+  EXPECT_EQ(matmul_algorithm(table, {65, 1, 1}, "kn", "cuda", "", "tf32"), "fourth");
+  EXPECT_EQ(algorithm(table, "all_reduce", 1), "ring") << "rows of collectives are apart";
+  EXPECT_EQ(algorithm(table, "broadcast", 1), "fifth");
+}
+
+TEST(TuningTables, EndTheSearchForAProductAtAutomatic) {
+  const TuningTable table(
+      "matmul * nk * 16 * * automatic\n"
+      "matmul * *  * *  * * simple\n");
+  EXPECT_EQ(matmul_algorithm(table, {16, 1, 1}), "automatic");
+  EXPECT_EQ(matmul_algorithm(table, {17, 1, 1}), "simple");
+}
+
+TEST(TuningTables, RefuseRowsOfProductsThatAreNone) {
+  const auto refusal = [](const char* row) -> std::string {
+    try {
+      const TuningTable table(std::string("# head\n") + row);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::invalid_argument);
+      return error.what();
+    }
+    return "none";
+  };
+  const auto expect = [&](const char* row, const char* part) {
+    EXPECT_NE(refusal(row).find(part), std::string::npos) << row << ": " << refusal(row);
+  };
+  expect("matmul bf16 nk host 16 16 simple", "line 2: 7 words; expected 8 for matmul");
+  expect("matmul * * * * * simple 1 1 0", "line 2: 10 words; expected 8 for matmul");
+  expect("matmul bf16 nn host 16 16 16 simple", "line 2: layout (expected *, kn or nk) is 'nn'");
+  expect("matmul bf16 nk host x 16 16 simple", "line 2: M is 'x'");
+  expect("matmul bf16 nk host 16 -1 16 simple", "line 2: N is '-1'");
+  expect("matmul bf16 nk host 16 16 1Q simple", "line 2: K is '1Q'");
+}
+
 TEST(TuningTables, NameLinksByThreeWords) {
   EXPECT_EQ(tuning_link(Link::shared), "shared");
   EXPECT_EQ(tuning_link(Link::apart), "shared") << "as if apart, on the same device";

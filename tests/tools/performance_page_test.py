@@ -108,6 +108,12 @@ class Tables(PageTest):
         self.assertIn("| 1 MiB | auto | auto | 3.00 / 350 |\n| 1 MiB | auto | 2 | 4.00 / 262 |\n", text)
         self.assertIn("| 1 MiB | 8 | 4 | 5.00 / 210 |\n", text)
 
+    def test_products(self):
+        shape = {"operation": "matmul", "bytes": 0, "bus_gbps": 0, "m": 16, "n": 264, "k": 1000, "layout": "nk"}
+        text = self.text_of(figure(4, **shape), figure(3, **shape | {"m": 4096}), figure(5, **shape | {"layout": "kn"}))
+        self.assertIn("| M x N x K | 2 ranks, iridium |\n| --- | --- |\n| 16x264x1000 kn | 5.00 |\n", text)
+        self.assertIn("| 16x264x1000 nk | 4.00 |\n| 4096x264x1000 nk | 3.00 |\n", text)
+
     def test_no_payload(self):
         text = self.text_of(figure(2.5, operation="barrier", bytes=0, dtype="", algorithm_gbps=0))
         self.assertIn("(`graph`):\n\n| bytes | 2 ranks, iridium |\n| --- | --- |\n| none | 2.50 |\n", text)
@@ -350,6 +356,8 @@ class BadInput(PageTest):
 
     def test_the_same_figure_twice(self):
         self.refused(run(figure(), figure(2)), "figures[1] is the same as ", "bench.json: figures[0]\n")
+        product = figure(m=16, n=264, k=1000, layout="nk")
+        self.refused(run(product, product | {"k": 1001}, product), "figures[2] is the same as ")
         self.put(run(figure()), "box/bench_2.json")
         self.put(run(figure(2)))
         status, said = self.call()

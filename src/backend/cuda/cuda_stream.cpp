@@ -17,6 +17,7 @@
 #include "backend/cuda/cuda_graph.h"
 #include "backend/cuda/cuda_scope.h"
 #include "backend/cuda/driver.h"
+#include "backend/cuda/gpu.h"
 #include "backend/cuda/tensor_map.h"
 #include "base/log.h"
 #include "iridium/errors.h"
@@ -361,17 +362,15 @@ class CudaStream final : public detail::StreamImpl {
   bool is_capturing() const { return status_of_capture() != cudaStreamCaptureStatusNone; }
 
   Processors ask_for_processors() const {
-    const auto ask = [this](CUdevice_attribute which) {
-      CUdevice handle = 0;
-      check_cuda(driver().device_get(&handle, device_), fmt::format("cannot look at {}", place()));
-      int value = 0;
-      check_cuda(driver().device_attribute(&value, which, handle),
-                 fmt::format("cannot look at {}", place()));
-      return value;
-    };
-    return {.count = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-            .capability = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-                          ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
+    Gpu gpu = {.device = device_, .handle = 0, .uuid = {}};
+    check_cuda(driver().device_get(&gpu.handle, device_),
+               fmt::format("cannot look at {}", place()));
+    device_name_ = gpu_name(gpu);
+    return {.count = attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            .capability = attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+                          attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+            .backend = BackendKind::cuda,
+            .device = device_name_};
   }
 
   /// Which one it is in; 0: none.
@@ -500,6 +499,7 @@ class CudaStream final : public detail::StreamImpl {
   const bool owned_;
   mutable std::mutex processors_mutex_;
   mutable std::optional<Processors> processors_;  ///< asked for once
+  mutable std::string device_name_;
   std::mutex mutex_;
   std::shared_ptr<Recording> recording_;     ///< the capture begun here, or joined; may be over
   std::optional<std::thread::id> recorder_;  ///< who began it, if that was here

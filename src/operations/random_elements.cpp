@@ -1,4 +1,4 @@
-#include "collectives/drawn.h"
+#include "operations/random_elements.h"
 
 #include <algorithm>
 #include <thread>
