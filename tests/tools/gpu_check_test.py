@@ -33,7 +33,7 @@ SUITE = (
 )
 SUITES = (
     "backend/cuda/cuda_test device/tile_test device/device_test runtime/ranks_test collectives/collectives_test "
-    "matmul/matmul_test probe/probe_test cli/cli_test"
+    "matmul/matmul_test fused/fused_test probe/probe_test cli/cli_test"
 ).split()
 PARTS = "cuda tiles kernels ranks collectives matmul probe room mps examples commands code sanitizer".split()
 
