@@ -137,10 +137,10 @@ Words algorithms_of(const std::vector<const Operation*>& chosen) {
   return names;
 }
 
-/// Whether `all` means it. A table must not change the bits of results: those of the others do not
-/// depend on which one is chosen, or on the run.
+/// Whether `all` means it. A table must not make the bits of results depend on the run, or on what
+/// version of a library is installed.
 bool keeps_bits(const std::string& algorithm) {
-  return algorithm != "ring" && algorithm != "atomic";
+  return algorithm != "ring" && algorithm != "atomic" && algorithm != "cublas";
 }
 
 /// What the command asks for, once for all tasks.
@@ -278,7 +278,8 @@ BenchTask product_task(const TuneCommand& command, const Operation& operation,
                        const std::optional<Words>& asked) {
   Words algorithms = {"automatic"};
   for (const std::string& name : values_of(operation, "algorithm"))
-    if (name != "automatic" && (!asked || contains(*asked, name))) algorithms.push_back(name);
+    if (name != "automatic" && (asked ? contains(*asked, name) : keeps_bits(name)))
+      algorithms.push_back(name);
   BenchCommand bench = bench_command(command, operation.name,
                                      {"dtype=" + command.dtype, "layout=" + command.layout,
                                       fmt::format("algorithm={}", fmt::join(algorithms, ","))});
@@ -380,8 +381,8 @@ Subcommand add_tune(CommandLine& line, TuneCommand& command) {
       fmt::format("How B of products is stored: nk or kn. The default is {}.", default_layout),
       "LAYOUT[,LAYOUT...]");
   add("--algorithm", command.algorithm,
-      "Algorithms to choose from. The default is all, which leaves out ring and atomic: their "
-      "results have other bits.",
+      "Algorithms to choose from. The default is all, which leaves out ring and atomic, whose "
+      "results have other bits, and cublas, whose depend on its version.",
       "NAME[,NAME...]");
   add("--blocks", command.blocks,
       fmt::format("Grids to choose from besides the current table's, up to {} blocks. The default "

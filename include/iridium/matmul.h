@@ -24,6 +24,7 @@ enum class MatmulAlgorithm {
   hopper_128x256,     ///< on Hopper, tiles of 128 × 256
   hopper_64x128_k4,   ///< as hopper_64x128, with K divided between four blocks of a cluster
   hopper_128x128_k2,  ///< on Hopper, tiles of 128 × 128, with K divided between two
+  cublas,             ///< cuBLAS, where it is installed; no epilogue, not e4m3
 };
 
 /// All of them, in this order.

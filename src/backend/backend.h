@@ -82,6 +82,24 @@ struct TensorBox {
   int box_rows;       ///< at most 256
 };
 
+/// A product for the vendor's library: D = A × B, row by row, accumulated in fp32.
+struct LibraryProduct {
+  DataType type;   ///< of all three: fp16, bf16 or fp32
+  bool tf32;       ///< fp32 may be multiplied so
+  bool b_along_k;  ///< B has a row for every column of D, else one for every column of A
+  void* d;
+  const void* a;
+  const void* b;
+  // All of them below 2^31.
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t depth;
+  // In elements.
+  std::size_t d_pitch;
+  std::size_t a_pitch;
+  std::size_t b_pitch;
+};
+
 namespace detail {
 
 class GraphImpl {
@@ -127,6 +145,14 @@ class StreamImpl {
   virtual TensorMap make_tensor_map(const TensorBox&) const {
     throw Error(Errc::unsupported,
                 "tensor copies need a GPU that has them; this stream runs on " + place());
+  }
+
+  /// Why the vendor's library of products cannot be used; empty when it can. Opens it.
+  virtual std::string object_to_library() const { return "it is for NVIDIA GPUs"; }
+  /// Submits a product to the vendor's library. The first call on a stream allocates: in a capture
+  /// it throws `capture_unsupported`, and leaves the capture valid.
+  virtual void multiply(const LibraryProduct&) {
+    throw Error(Errc::unsupported, object_to_library());
   }
 
   /// The registry that has looked at this stream last, so that it need not look again.

@@ -46,6 +46,8 @@ constexpr std::array table = {
     Setting{"", "", variables::tuning_table, "none",
             "A file with rows that go before those of the shipped tuning table. The same on every "
             "rank."},
+    Setting{"", "", variables::cublas, "libcublas.so.13 or .12, where the loader finds it",
+            "The file of cuBLAS, for products by `cublas`."},
     Setting{"ContextOptions::split_blocks", "", variables::split_blocks, "0",
             "1: a CPU block is four fibers with a real block barrier, so that a missing one shows. "
             "For tests."},

@@ -26,6 +26,7 @@ inline constexpr const char* timeout = "IRIDIUM_TIMEOUT";
 inline constexpr const char* construction_timeout = "IRIDIUM_CONSTRUCTION_TIMEOUT";
 inline constexpr const char* checked = "IRIDIUM_CHECKED";
 inline constexpr const char* tuning_table = "IRIDIUM_TUNING_TABLE";
+inline constexpr const char* cublas = "IRIDIUM_CUBLAS";
 inline constexpr const char* split_blocks = "IRIDIUM_SPLIT_BLOCKS";
 inline constexpr const char* schedule_seed = "IRIDIUM_SCHEDULE_SEED";
 inline constexpr const char* log = "IRIDIUM_LOG";

@@ -109,6 +109,8 @@ Objection object_to_algorithm(MatmulAlgorithm algorithm, const Problem& problem)
       return {};
     case MatmulAlgorithm::narrow:
       return object_to_narrow(problem);
+    case MatmulAlgorithm::cublas:
+      return object_to_cublas(problem);
     default:
       return {.reason =
                   fmt::format("there is no algorithm with number {}", static_cast<int>(algorithm))};

@@ -16,6 +16,9 @@ struct Objection {
 };
 Objection object_to_algorithm(MatmulAlgorithm algorithm, const Problem& problem);
 
+/// The same of `cublas`, which this opens.
+Objection object_to_cublas(const Problem& problem);
+
 /// What `automatic` is for this product. `invariant`: whatever the number of rows.
 MatmulAlgorithm choose_algorithm(const Problem& problem, bool invariant);
 

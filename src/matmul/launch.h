@@ -11,6 +11,9 @@ void launch_narrow_product(const Problem& problem);
 /// `algorithm` is one of Hopper's.
 void launch_hopper_product(const Problem& problem, MatmulAlgorithm algorithm);
 
+/// The stream's first one allocates.
+void launch_cublas_product(const Problem& problem);
+
 /// Whether it is one of Hopper's.
 constexpr bool is_hopper(MatmulAlgorithm algorithm) {
   return algorithm >= MatmulAlgorithm::hopper_64x128 &&

@@ -10,10 +10,10 @@ namespace {
 
 using detail::MatmulCall;
 
-constexpr Names<MatmulAlgorithm, 9> algorithm_names = {
+constexpr Names<MatmulAlgorithm, 10> algorithm_names = {
     "matmul algorithm",
     {"automatic", "simple", "tiled", "narrow", "hopper_64x128", "hopper_128x128", "hopper_128x256",
-     "hopper_64x128_k4", "hopper_128x128_k2"}};
+     "hopper_64x128_k4", "hopper_128x128_k2", "cublas"}};
 constexpr auto algorithms = algorithm_names.values();
 
 constexpr Names<MatmulLayout, 2> layout_names = {"layout of B", {"kn", "nk"}};
@@ -25,6 +25,7 @@ constexpr auto activations = activation_names.values();
 
 void launch(const Problem& problem, MatmulAlgorithm algorithm) {
   if (is_hopper(algorithm)) return launch_hopper_product(problem, algorithm);
+  if (algorithm == MatmulAlgorithm::cublas) return launch_cublas_product(problem);
   if (algorithm == MatmulAlgorithm::tiled) return launch_tiled_product(problem);
   if (algorithm == MatmulAlgorithm::narrow) return launch_narrow_product(problem);
   launch_simple_product(problem);

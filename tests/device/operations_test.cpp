@@ -30,6 +30,8 @@ void run_operation(Context& context, const Team& team, const Operation& operatio
   const auto prepared = prepare_or_refuse(context, team, operation, arguments);
   if (!prepared) return;
   Stream stream = context.make_stream();
+  // A library that is opened on demand prepares itself, which no capture can hold.
+  if (depends_on_device(operation, arguments)) prepared->launch(stream);
   if (team.is_member()) {
     stream.begin_capture();
     prepared->launch(stream);

@@ -184,6 +184,33 @@ TEST_F(MatmulChoice, HasReasonsAgainstTypes) {
   EXPECT_EQ(reason(tiled, MatmulType::e4m3, MatmulLayout::nk), "tiled does not take e4m3");
 }
 
+TEST_F(MatmulChoice, TakesCublasForWhatItCanDoAndOnlyWhereARowSaysSo) {
+  const auto reason = [](const Problem& what) { return object_to_algorithm(cublas, what); };
+  Problem what = problem(cpu, 16, 64, 64);
+  if (context_.backend() == BackendKind::host) {
+    const Objection missing = reason(what);
+    EXPECT_EQ(missing.code, Errc::unsupported);
+    EXPECT_NE(missing.reason.find("cublas cannot run here: it is for NVIDIA GPUs"),
+              std::string::npos)
+        << missing.reason;
+    const TuningTable rows("matmul * * * * * * cublas\nmatmul * * * * * * simple");
+    EXPECT_EQ(choose_by_row(what, rows), simple) << "what is not there is passed over";
+  }
+  EXPECT_NE(choose_algorithm(what, false), cublas);
+  Problem of_e4m3 = what;
+  of_e4m3.type = MatmulType::e4m3;
+  EXPECT_EQ(reason(of_e4m3).reason, "cublas does not take e4m3");
+  Problem finished = what;
+  finished.epilogue.is_identity = false;
+  EXPECT_EQ(reason(finished).reason, "cublas takes no epilogue");
+  EXPECT_EQ(reason(finished).code, Errc::invalid_argument);
+  constexpr std::size_t over = std::size_t{1} << 31;
+  EXPECT_NE(reason(problem(cpu, over, 64, 64)).reason.find("M up to 2147483647, not 2147483648"),
+            std::string::npos);
+  what.b_pitch = over;
+  EXPECT_NE(reason(what).reason.find("the pitch of B up to"), std::string::npos);
+}
+
 TEST_F(MatmulChoice, HasHopperOnHopperAlone) {
   for (const MatmulAlgorithm algorithm : matmul_algorithms()) {
     if (!is_hopper(algorithm)) continue;

@@ -305,6 +305,8 @@ bool has_algorithm(StreamRef& stream, MatmulAlgorithm algorithm) {
       return true;
     case MatmulAlgorithm::narrow:
       return capability >= 80;
+    case MatmulAlgorithm::cublas:
+      return detail::Access::stream(stream).object_to_library().empty();
     default:
       return capability == 90;
   }

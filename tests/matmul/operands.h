@@ -31,6 +31,8 @@ struct Finish {
   MatmulActivation activation = MatmulActivation::none;
   bool gated = false;
   enum class Residual { none, apart, in_place } residual = Residual::none;
+
+  bool operator==(const Finish&) const = default;
 };
 
 struct ProductCase {
@@ -123,6 +125,8 @@ template <class T>
 bool takes(MatmulAlgorithm algorithm, const ProductCase& product) {
   if (algorithm == MatmulAlgorithm::automatic || algorithm == MatmulAlgorithm::simple) return true;
   if (algorithm == MatmulAlgorithm::tiled) return !std::same_as<T, e4m3>;
+  if (algorithm == MatmulAlgorithm::cublas)
+    return !std::same_as<T, e4m3> && product.finish == Finish();
   const bool is_nk = product.layout == MatmulLayout::nk;
   if (algorithm == MatmulAlgorithm::narrow)
     return HalfNumber<T> && is_nk && product.shape.rows <= 16;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cuda/cublas.h"
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/cuda_graph.h"
 #include "backend/cuda/cuda_scope.h"
@@ -76,6 +77,25 @@ class ReachedMarker final : public Marker {
   bool reached() const override { return true; }
 };
 
+/// Of work whose end cannot be told.
+class UnknownMarker final : public Marker {
+ public:
+  bool reached() const override { return false; }
+};
+
+/// Never destroyed: streams may go while the process exits.
+CublasPool& cublas_pool(int device) {
+  static std::mutex mutex;
+  static auto& pools = *new std::map<int, CublasPool>;
+  const std::lock_guard lock(mutex);
+  const auto allocate = [](std::size_t bytes) {
+    void* memory = nullptr;
+    check_cuda(cudaMalloc(&memory, bytes), "cannot allocate cuBLAS's workspace");
+    return memory;
+  };
+  return pools.try_emplace(device, cublas(), allocate).first->second;
+}
+
 class CudaStream final : public detail::StreamImpl {
  public:
   CudaStream(int device, cudaStream_t stream, bool owned)
@@ -94,6 +114,7 @@ class CudaStream final : public detail::StreamImpl {
     } catch (const std::exception& error) {
       log(LogLevel::debug, -1, "the end of a stream's work is unknown: {}", error.what());
     }
+    if (cublas_) cublas_->keep_until(end ? end : std::make_shared<const UnknownMarker>());
     // Before what this stream holds goes: freeing it waits for streams that are about to tell.
     tell_end(end);
     if (owned_) static_cast<void>(cudaStreamDestroy(stream_));
@@ -110,6 +131,28 @@ class CudaStream final : public detail::StreamImpl {
   }
 
   TensorMap make_tensor_map(const TensorBox& box) const override { return encode_tensor_map(box); }
+
+  std::string object_to_library() const override {
+    try {
+      static_cast<void>(cublas());
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  void multiply(const LibraryProduct& product) override {
+    const Call call(*this);
+    if (!cublas_) {
+      if (is_capturing())
+        throw Error(Errc::capture_unsupported,
+                    "a stream's first product by cuBLAS makes its handle and its workspace, which "
+                    "cannot be part of a capture: call it once before; the capture goes on");
+      cublas_ = cublas_pool(device_).lend(stream_);
+    }
+    if (const auto recording = this->recording()) recording->retain(cublas_);
+    cublas_->multiply(product);
+  }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
     const Call call(*this);
@@ -505,6 +548,7 @@ class CudaStream final : public detail::StreamImpl {
   std::optional<std::thread::id> recorder_;  ///< who began it, if that was here
   cudaError_t error_before_ = cudaSuccess;   ///< the thread's last one when it began
   cudaError_t cause_ = cudaSuccess;          ///< the first new one since
+  std::shared_ptr<CublasLoan> cublas_;       ///< null before the first product by it
   std::vector<Held> held_;
   std::vector<Launched> launched_;  ///< since the stream was last seen idle
   std::size_t launches_ = 0;
