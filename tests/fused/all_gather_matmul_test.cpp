@@ -155,8 +155,8 @@ IR_SCENARIO(gather_products_spoilt) {
     stream.synchronize();
     team.check();
     for (std::size_t i = 0; i < result.size(); ++i) {
-      const auto expected =
-          static_cast<float>(depth * (static_cast<std::size_t>(round) + i / rows));
+      const std::size_t place = i / rows;
+      const auto expected = static_cast<float>(depth * (static_cast<std::size_t>(round) + place));
       require(result[i] == expected,
               fmt::format("round {}: element {} is {}, not {}", round, i, result[i], expected));
     }

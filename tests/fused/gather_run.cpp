@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 
@@ -82,8 +82,15 @@ std::vector<T> placed(std::size_t size, const Form& form, ElementAt element_at) 
 }
 
 template <class T>
+std::uint32_t bits_of(T element) {
+  if constexpr (std::same_as<T, float>)
+    return std::bit_cast<std::uint32_t>(element);
+  else
+    return element.bits;
+}
+template <class T>
 bool same_bits(T a, T b) {
-  return std::memcmp(&a, &b, sizeof a) == 0;
+  return bits_of(a) == bits_of(b);
 }
 
 template <class T>
@@ -209,11 +216,8 @@ void GatherRun<T>::check_members_agree(const GatherCase& what, const std::vector
   std::uint64_t hash = 1469598103934665603u;
   const Form form = form_of_d(what);
   for (std::size_t row = 0; row < form.rows; ++row)
-    for (std::size_t column = 0; column < form.columns; ++column) {
-      const T& element = d[row * form.pitch + column];
-      for (std::size_t byte = 0; byte < sizeof element; ++byte)
-        hash = (hash ^ reinterpret_cast<const unsigned char*>(&element)[byte]) * 1099511628211u;
-    }
+    for (std::size_t column = 0; column < form.columns; ++column)
+      hash = (hash ^ bits_of(d[row * form.pitch + column])) * 1099511628211u;
   std::vector<std::uint64_t> all(hashes_.size());
   stream_.copy(hash_.data(), &hash, sizeof hash);
   all_gather(stream_, team_, hashes_, hash_, 1);
