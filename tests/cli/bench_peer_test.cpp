@@ -67,7 +67,7 @@ CommandResult bench_with(const PeerScript& peer, const std::string& out = {}) {
 
 TEST(BenchPeers, TakePart) {
   const PeerScript peer(polite(writes_figures));
-  const std::string out = (fs::path(testing::TempDir()) / "bench_peers_take_part.json").string();
+  const std::string out = temporary_path("bench_peers_take_part.json");
   const CommandResult result = bench_with(peer, out);
   EXPECT_EQ(result.status, 0) << result.error << result.output;
   const BenchRun run = read_run(out);
@@ -91,7 +91,7 @@ const std::string kills_a_rank = R"(
 
 TEST(BenchPeers, AndWhatFailedHaveTheLinkOfTheRun) {
   const PeerScript peer(polite(kills_a_rank + writes_figures));
-  const std::string out = (fs::path(testing::TempDir()) / "bench_peers_link.json").string();
+  const std::string out = temporary_path("bench_peers_link.json");
   ASSERT_EQ(::setenv("IRIDIUM_LINK", "pcie_atomics", 1), 0);
   const CommandResult result = bench_with(peer, out);
   ::unsetenv("IRIDIUM_LINK");
@@ -107,7 +107,7 @@ TEST(BenchPeers, AndWhatFailedHaveTheLinkOfTheRun) {
 TEST(BenchPeers, SayWhatVersionTheyAre) {
   const PeerScript peer(
       polite(writes_figures, R"(echo '{"other": "1.2"}' > "$turns/versions.json")"));
-  const std::string out = (fs::path(testing::TempDir()) / "bench_peers_versions.json").string();
+  const std::string out = temporary_path("bench_peers_versions.json");
   EXPECT_EQ(bench_with(peer, out).status, 0);
   EXPECT_EQ(read_run(out).versions,
             (std::map<std::string, Versions>{{"other", {{"other", "1.2"}}}}));
@@ -208,7 +208,7 @@ TEST(BenchPeers, AreEndedWhenTheCommandIsInterruptedWhileTheyStart) {
 }
 
 TEST(BenchPeers, LoseTheirTurnsWhenTheyTakeTooLong) {
-  const fs::path folder = fs::path(testing::TempDir()) / "bench_peers_lose";
+  const fs::path folder = temporary_path("bench_peers_lose");
   fs::create_directories(folder);
   EXPECT_FALSE(give_turn(folder, 3, 1, std::chrono::milliseconds(50)));
   EXPECT_TRUE(fs::exists(folder / "3.1"));
@@ -228,8 +228,8 @@ bool becomes_empty(const fs::path& folder) {
 }
 
 TEST(BenchPeers, LeaveNothingBehindWhenTheCommandIsKilled) {
-  const fs::path folder = fs::path(testing::TempDir()) / "bench_peers_killed";
-  const fs::path marker = fs::path(testing::TempDir()) / "bench_peers_killed_marker";
+  const fs::path folder = temporary_path("bench_peers_killed");
+  const fs::path marker = temporary_path("bench_peers_killed_marker");
   fs::create_directories(folder);
   fs::remove(marker);
   const PeerScript peer(polite("touch " + marker.string() + "; sleep 1000"));
@@ -253,7 +253,7 @@ TEST(BenchPeers, LeaveNothingBehindWhenTheCommandIsKilled) {
 }
 
 TEST(BenchPeers, LeaveNothingBehind) {
-  const fs::path folder = fs::path(testing::TempDir()) / "bench_peers_leave";
+  const fs::path folder = temporary_path("bench_peers_leave");
   fs::create_directories(folder);
   const PeerScript peer(polite(writes_figures) + "sleep 1000");
   ASSERT_EQ(::setenv("TMPDIR", folder.c_str(), 1), 0);

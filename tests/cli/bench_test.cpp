@@ -27,10 +27,6 @@ Words quick(Words arguments) {
   return arguments;
 }
 
-std::string temporary(const std::string& name) {
-  return (std::filesystem::path(testing::TempDir()) / name).string();
-}
-
 /// Runs the heat on three ranks, which are threads; rank 0's figures.
 std::vector<BenchFigure> run_planted(const std::vector<Operation>& planted) {
   BenchHeat heat = {.operation = "planted"};
@@ -221,7 +217,7 @@ TEST(BenchCommandLine, FailsWhereNothingCouldBeMeasured) {
 }
 
 TEST(BenchCommandLine, MeasuresOnOneAndThreeRanks) {
-  const std::string path = temporary("bench_figures.json");
+  const std::string path = temporary_path("bench_figures.json");
   const CommandResult result = run_command(
       quick({"bench", "put", "device_barrier", "-n", "1,3", "--bytes", "1K,4K", "--out", path}));
   EXPECT_EQ(result.status, 0) << result.error;
@@ -366,7 +362,7 @@ TEST(BenchCommandLine, RefusesBadInput) {
 }
 
 TEST(BenchCommandLine, KeepsWhatWasMeasuredWhenItIsInterrupted) {
-  const std::string path = temporary("bench_interrupted.json");
+  const std::string path = temporary_path("bench_interrupted.json");
   Command command({"bench", "signal_all", "-n", "1,2", "--sample-time", "300", "--out", path});
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   command.send_signal(SIGTERM);
@@ -398,8 +394,8 @@ BenchRun run_of_one_figure() {
 
 TEST(BenchCommandLine, ComparesNothingUnderOtherConditions) {
   BenchRun run = run_of_one_figure();
-  const std::string before = temporary("bench_before.json");
-  const std::string after = temporary("bench_after.json");
+  const std::string before = temporary_path("bench_before.json");
+  const std::string after = temporary_path("bench_after.json");
   std::ofstream(before) << as_json(run);
   run.figures[0].link = Link::apart;
   run.figures[0].beside_compute = true;
@@ -415,8 +411,8 @@ TEST(BenchCommandLine, ComparesNothingUnderOtherConditions) {
 
 TEST(BenchCommandLine, CountsWhatIsMissingAsWorse) {
   BenchRun run = run_of_one_figure();
-  const std::string before = temporary("bench_before.json");
-  const std::string after = temporary("bench_after.json");
+  const std::string before = temporary_path("bench_before.json");
+  const std::string after = temporary_path("bench_after.json");
   std::ofstream(before) << as_json(run);
   run.figures = {};
   std::ofstream(after) << as_json(run);
@@ -429,7 +425,7 @@ TEST(BenchCommandLine, CountsWhatIsMissingAsWorse) {
 }
 
 TEST(BenchCommandLine, RefusesFilesItCannotCompare) {
-  const std::string path = temporary("bench_cut.json");
+  const std::string path = temporary_path("bench_cut.json");
   std::ofstream(path) << "{\"schema\": 1, ";
   const CommandResult result = run_command({"bench", "--compare", path, path});
   EXPECT_EQ(result.status, 2);

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -137,6 +138,11 @@ void Command::read_both() {
     throw std::runtime_error("the command neither prints nor ends");
   if (polled[0].revents != 0) read_more(output_, result_.output);
   if (polled[1].revents != 0) read_more(error_, result_.error);
+}
+
+std::string temporary_path(const std::string& name) {
+  return (std::filesystem::path(testing::TempDir()) / fmt::format("{}_{}", ::getpid(), name))
+      .string();
 }
 
 CommandResult run_command(const std::vector<std::string>& arguments, const std::string& input) {

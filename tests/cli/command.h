@@ -56,6 +56,9 @@ class Command {
   CommandResult result_;
 };
 
+/// A file or folder of this process alone: tests that run at the same time may use one name.
+std::string temporary_path(const std::string& name);
+
 /// Runs the command line to its end.
 CommandResult run_command(const std::vector<std::string>& arguments, const std::string& input = {});
 

@@ -180,7 +180,7 @@ TEST(InfoChoice, TellsWhatAProductGets) {
   EXPECT_EQ(estimated["layout"], "kn");
   EXPECT_EQ(estimated["dtype"], "tf32");
   EXPECT_EQ(estimated["by"], "estimate");
-  const std::string path = (std::filesystem::path(testing::TempDir()) / "info_rows.txt").string();
+  const std::string path = temporary_path("info_rows.txt");
   std::ofstream(path) << "matmul tf32 kn host 16 24 40 simple\n";
   ASSERT_EQ(::setenv("IRIDIUM_TUNING_TABLE", path.c_str(), 1), 0);
   const Json by_row = choice();

@@ -136,7 +136,7 @@ TEST(ProbeCommandLine, ProbesWhatItIsAskedFor) {
 }
 
 TEST(ProbeCommandLine, LeavesNoFileBehind) {
-  const std::filesystem::path folder = testing::TempDir() + "/probe_leaves_nothing";
+  const std::filesystem::path folder = temporary_path("probe_leaves_nothing");
   std::filesystem::create_directories(folder);
   ASSERT_EQ(::setenv("TMPDIR", folder.c_str(), 1), 0);
   EXPECT_EQ(run_command({"probe", "-n", "1", "--op", "allocate"}).status, 0);

@@ -22,10 +22,6 @@ using Words = std::vector<std::string>;
 
 const TunedDevice host = {"host", "Some_CPU"};
 
-std::string temporary(const std::string& name) {
-  return (std::filesystem::path(testing::TempDir()) / name).string();
-}
-
 std::string content_of(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
@@ -124,9 +120,9 @@ Json chosen_with(const std::string& table, const Words& what) {
 
 TEST(TuneCommandLine, WritesATableThatDecides) {
   // Tuned is the table in the environment: its rounds show in the new one.
-  const std::string current = temporary("tune_current.txt");
+  const std::string current = temporary_path("tune_current.txt");
   std::ofstream(current) << "broadcast * host * * pull 64 4 4096\n";
-  const std::string path = temporary("tune_table.txt");
+  const std::string path = temporary_path("tune_table.txt");
   ASSERT_EQ(::setenv("IRIDIUM_TUNING_TABLE", current.c_str(), 1), 0);
   const CommandResult result =
       run_command(quick({"broadcast", "-n", "2", "--bytes", "64K", "--memory", "plain", "--blocks",
@@ -181,7 +177,7 @@ TEST(TunePlan, MeasuresProductsOnOneRank) {
 }
 
 TEST(TuneCommandLine, WritesRowsOfProducts) {
-  const std::string path = temporary("tune_products.txt");
+  const std::string path = temporary_path("tune_products.txt");
   const CommandResult result =
       run_command(quick({"matmul", "--shape", "4x16x16,64x16x16", "--shape", "8x8x8", "--dtype",
                          "fp32", "--out", path}));
@@ -235,7 +231,7 @@ TEST(TuneCommandLine, PrintsTheTableWithoutAFile) {
 }
 
 TEST(TuneCommandLine, WritesNothingWhenItIsInterrupted) {
-  const std::string path = temporary("tune_interrupted.txt");
+  const std::string path = temporary_path("tune_interrupted.txt");
   Command command(
       {"tune", "broadcast", "-n", "2", "--sample-time", "300", "--grace", "0.2", "--out", path});
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -249,7 +245,7 @@ TEST(TuneCommandLine, WritesNothingWhenItIsInterrupted) {
 
 TEST(TuneCommandLine, SaysWhenNothingCouldBeMeasured) {
   ASSERT_EQ(::setenv("IRIDIUM_HEAP_BYTES", "1M", 1), 0);
-  const std::string path = temporary("tune_no_room.txt");
+  const std::string path = temporary_path("tune_no_room.txt");
   const CommandResult result =
       run_command(quick({"broadcast", "-n", "2", "--bytes", "64M", "--out", path}));
   ::unsetenv("IRIDIUM_HEAP_BYTES");
