@@ -171,6 +171,15 @@ TEST(TunePlan, MeasuresProductsOnOneRank) {
   EXPECT_EQ(tasks[0].heats[3].layout, "kn");
   EXPECT_EQ(tasks[0].heats[0].entries[0].arguments.at("algorithm"), "automatic");
   EXPECT_GE(tasks[0].heats[0].entries.size(), 3u);
+  const auto takes_cublas = [&] {
+    return std::ranges::any_of(tasks[0].heats[0].entries, [](const BenchHeat::Entry& entry) {
+      return entry.arguments.at("algorithm") == "cublas";
+    });
+  };
+  EXPECT_FALSE(takes_cublas()) << "its bits depend on its version";
+  command.algorithm = "cublas";
+  tasks = plan_tune(command, host, TuningTable(shipped_tuning_table()));
+  EXPECT_TRUE(takes_cublas());
   command.algorithm = "simple";
   tasks = plan_tune(command, host, TuningTable(shipped_tuning_table()));
   EXPECT_EQ(tasks[0].heats[0].entries.size(), 2u) << "automatic besides";

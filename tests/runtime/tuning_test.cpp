@@ -93,13 +93,15 @@ TEST(TuningTables, KnowLinks) {
   EXPECT_NE(message.find("link nvlink"), std::string::npos) << message;
 }
 
-/// For a bf16 product; `can` accepts everything but "cannot".
+/// For a bf16 product; `can` is not asked about "automatic", and accepts all but "cannot".
 std::string matmul_algorithm(const TuningTable& table, const MatmulShape& shape,
                              std::string_view layout = "nk", std::string_view backend = "host",
                              std::string_view device = {}, std::string_view dtype = "bf16") {
   return std::string(table.choose(
       {.dtype = dtype, .layout = layout, .backend = backend, .device = device, .shape = shape},
-      [](std::string_view algorithm) { return algorithm != "cannot"; }));
+      [](std::string_view algorithm) {
+        return algorithm != "cannot" && algorithm != "automatic";
+      }));
 }
 
 TEST(TuningTables, TakeTheFirstRowThatFitsAProductAndCanDoIt) {
