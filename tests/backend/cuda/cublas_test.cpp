@@ -30,7 +30,11 @@ class CublasTest : public testing::Test {
     return memory_.back().data();
   }
 
-  cudaStream_t stream(std::size_t number) { return reinterpret_cast<cudaStream_t>(number); }
+  /// None that could be used.
+  cudaStream_t stream(std::size_t number) {
+    static char places[8];
+    return reinterpret_cast<cudaStream_t>(&places[number]);
+  }
 
   test::FakeCublas* fake_;
   std::size_t allocated_ = 0;

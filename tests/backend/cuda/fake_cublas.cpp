@@ -42,7 +42,8 @@ iridium::test::FakeCublas* fake_cublas() {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   fake_cublas()->calls.emplace_back("Create");
-  *handle = reinterpret_cast<cublasHandle_t>(++fake_cublas()->handles);
+  ++fake_cublas()->handles;
+  *handle = reinterpret_cast<cublasHandle_t>(fake_cublas());
   return CUBLAS_STATUS_SUCCESS;
 }
 
