@@ -31,7 +31,10 @@ void run_operation(Context& context, const Team& team, const Operation& operatio
   if (!prepared) return;
   Stream stream = context.make_stream();
   // A library that is opened on demand prepares itself, which no capture can hold.
-  if (depends_on_device(operation, arguments)) prepared->launch(stream);
+  if (depends_on_device(operation, arguments)) {
+    prepared->launch(stream);
+    stream.synchronize();
+  }
   if (team.is_member()) {
     stream.begin_capture();
     prepared->launch(stream);
