@@ -8,15 +8,6 @@
 #include "matmul/launch.h"
 
 namespace iridium {
-namespace {
-
-DataType data_type(MatmulType type) {
-  if (type == MatmulType::fp32) return DataType::fp32;
-  return type == MatmulType::fp16 ? DataType::fp16 : DataType::bf16;
-}
-
-}  // namespace
-
 Objection object_to_cublas(const Problem& problem) {
   if (!problem.epilogue.is_identity) return {.reason = "cublas takes no epilogue"};
   if (problem.type == MatmulType::e4m3) return {.reason = "cublas does not take e4m3"};

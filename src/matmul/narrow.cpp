@@ -1,7 +1,5 @@
 #include "matmul/narrow.h"
 
-#include <cstdint>
-
 #include "matmul/launch.h"
 
 namespace iridium {
@@ -25,11 +23,9 @@ void launch(const Problem& problem) {
 }
 
 bool allows_vectors(const Problem& problem) {
-  const auto is_aligned = [](const void* data, std::size_t pitch) {
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pitch % 8 == 0;
-  };
-  return problem.depth % 8 == 0 && is_aligned(problem.a, problem.a_pitch) &&
-         is_aligned(problem.b, problem.b_pitch);
+  return problem.depth % 8 == 0 &&
+         rows_begin_in_vectors(problem.a, problem.a_pitch, problem.type) &&
+         rows_begin_in_vectors(problem.b, problem.b_pitch, problem.type);
 }
 
 template <HalfNumber T, int parts>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "backend/backend.h"
 #include "iridium/device/matrix.h"
@@ -42,6 +43,26 @@ constexpr std::size_t size_of(MatmulType type) {
   return type == MatmulType::e4m3 ? 1 : 2;
 }
 
+/// The elements as other parts of the library know them: e4m3 as bytes.
+constexpr DataType data_type(MatmulType type) {
+  switch (type) {
+    case MatmulType::fp16:
+      return DataType::fp16;
+    case MatmulType::bf16:
+      return DataType::bf16;
+    case MatmulType::fp32:
+      return DataType::fp32;
+    case MatmulType::e4m3:
+      break;
+  }
+  return DataType::uint8;
+}
+
+/// Whether every row of a matrix begins at a multiple of 16 bytes.
+inline bool rows_begin_in_vectors(const void* data, std::size_t pitch, MatmulType type) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pitch * size_of(type) % 16 == 0;
+}
+
 /// How many parts of `part` hold `count`.
 constexpr std::size_t parts_of(std::size_t count, std::size_t part) {
   return count / part + (count % part != 0 ? 1 : 0);
@@ -61,6 +82,29 @@ void with_types(const Problem& problem, Use use) {
     case MatmulType::e4m3:
       return is_fp16 ? use(e4m3(), fp16()) : use(e4m3(), bf16());
   }
+}
+
+/// use.operator()<T, layout>() for products of a type that tile products have.
+template <class Use>
+void with_tiled_form(MatmulType type, MatmulLayout layout, Use use) {
+  const auto with_layout = [&]<class T>(T) {
+    if (layout == MatmulLayout::nk)
+      use.template operator()<T, MatmulLayout::nk>();
+    else
+      use.template operator()<T, MatmulLayout::kn>();
+  };
+  if (type == MatmulType::fp16)
+    with_layout(fp16());
+  else if (type == MatmulType::bf16)
+    with_layout(bf16());
+  else
+    with_layout(float());
+}
+/// The same for all types and layouts.
+template <class Use>
+void for_each_tiled_form(Use use) {
+  for (const MatmulType type : {MatmulType::fp16, MatmulType::bf16, MatmulType::fp32})
+    for (const MatmulLayout layout : matmul_layouts()) with_tiled_form(type, layout, use);
 }
 
 /// Launches `blocks` blocks of `kernel` on the problem's stream.

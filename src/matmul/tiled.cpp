@@ -40,38 +40,19 @@ void launch(const Problem& problem) {
     launch_tiles<TiledProduct<T, layout, large>, T, layout>(problem);
 }
 
-template <TileProductNumber T>
-void launch(const Problem& problem) {
-  if (problem.layout == MatmulLayout::nk)
-    launch<T, MatmulLayout::nk>(problem);
-  else
-    launch<T, MatmulLayout::kn>(problem);
-}
-
-template <TileProductNumber T>
-void add_kernels(KernelList& list) {
-  list.push_back(product_entry<TiledProduct<T, MatmulLayout::kn, large_tile<T>>>());
-  list.push_back(product_entry<TiledProduct<T, MatmulLayout::kn, small_tile<T>>>());
-  list.push_back(product_entry<TiledProduct<T, MatmulLayout::nk, large_tile<T>>>());
-  list.push_back(product_entry<TiledProduct<T, MatmulLayout::nk, small_tile<T>>>());
-}
-
 }  // namespace
 
 void launch_tiled_product(const Problem& problem) {
-  if (problem.type == MatmulType::fp16)
-    launch<fp16>(problem);
-  else if (problem.type == MatmulType::bf16)
-    launch<bf16>(problem);
-  else
-    launch<float>(problem);
+  with_tiled_form(problem.type, problem.layout,
+                  [&]<class T, MatmulLayout layout> { launch<T, layout>(problem); });
 }
 
 KernelList tiled_product_kernels() {
   KernelList list;
-  add_kernels<fp16>(list);
-  add_kernels<bf16>(list);
-  add_kernels<float>(list);
+  for_each_tiled_form([&]<class T, MatmulLayout layout> {
+    list.push_back(product_entry<TiledProduct<T, layout, large_tile<T>>>());
+    list.push_back(product_entry<TiledProduct<T, layout, small_tile<T>>>());
+  });
   return list;
 }
 

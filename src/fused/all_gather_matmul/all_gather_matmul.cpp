@@ -133,16 +133,11 @@ MatmulAlgorithm staged_product(const Problem& product, const MatmulOptions& opti
                                        name(options.algorithm)));
 }
 
-DataType element_type(MatmulType type) {
-  if (type == MatmulType::fp32) return DataType::fp32;
-  return type == MatmulType::fp16 ? DataType::fp16 : DataType::bf16;
-}
-
 void gather(StreamRef& stream, const Team& team, const AllGatherMatmulCall& call,
             MatmulShards what) {
   const MatmulOperand& all = call.product.a;
   const MatmulOperand& shard = call.shard;
-  const DataType type = element_type(call.product.type);
+  const DataType type = data_type(call.product.type);
   // Peers write nothing: `gathered` is this member's alone.
   if (what == MatmulShards::rows)
     detail::all_gather(stream, team,

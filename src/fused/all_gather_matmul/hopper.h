@@ -17,7 +17,7 @@ struct GatheredTiles : ClusterTiles<tile> {
   /// Ended by the block that gathers the piece, which waits for nobody.
   __device__ __forceinline__ void await(int row, int k) const {
     if (static_cast<std::size_t>(k) % pieces.piece_depth != 0) return;
-    const std::size_t piece = pieces.index({row / pieces.piece_rows, k / pieces.piece_depth});
+    const std::size_t piece = pieces.index_of(row, k);
     while (target::load<Order::acquire, Scope::device>(nullptr, &lane->ready[piece]) == 0) {
     }
     order_before_reading_copies();
@@ -44,11 +44,7 @@ __device__ __forceinline__ void leave_pieces_by_groups(const Lane& lane, std::si
                   1 ==
               gridDim.x;
   sync_groups();
-  if (!is_last) return;
-  for (std::size_t i = thread; i < count; i += 256) pieces->ready[i] = 0;
-  if (thread != 0) return;
-  pieces->tickets = 0;
-  pieces->leavers = 0;
+  if (is_last) clear_pieces(pieces, count, thread, 256);
 }
 
 #endif

@@ -34,6 +34,10 @@ struct GatherPieces {
   IR_DEVICE std::size_t index(const Piece& piece) const {
     return piece.down * across + piece.across;
   }
+  /// That of the piece that holds an element.
+  IR_DEVICE std::size_t index_of(std::size_t row, std::size_t k) const {
+    return index({row / piece_rows, k / piece_depth});
+  }
 };
 
 namespace detail {
@@ -100,6 +104,15 @@ IR_DEVICE std::uint32_t take_ticket(BlockOf<Threads> block, const Lane& lane) {
   return static_cast<std::uint32_t>(ticket);
 }
 
+/// Makes everything zero again, by one of `threads` threads.
+IR_DEVICE inline void clear_pieces(LanePieces* pieces, std::size_t count, int thread, int threads) {
+  for (auto i = static_cast<std::size_t>(thread); i < count; i += static_cast<std::size_t>(threads))
+    pieces->ready[i] = 0;
+  if (thread != 0) return;
+  pieces->tickets = 0;
+  pieces->leavers = 0;
+}
+
 /// This block waits for no piece any more. The last one that says so makes everything zero again.
 template <int Threads>
 IR_DEVICE void leave_pieces(BlockOf<Threads> block, const Lane& lane, std::size_t count) {
@@ -111,13 +124,8 @@ IR_DEVICE void leave_pieces(BlockOf<Threads> block, const Lane& lane, std::size_
     before = target::update<AtomicOp::add, Order::acq_rel, Scope::device>(block.seat(),
                                                                           &pieces->leavers, 1u);
   (void)block.any(false, before);
-  if (before + 1 != static_cast<std::uint64_t>(block.count())) return;
-  for (std::size_t i = static_cast<std::size_t>(block.thread()); i < count;
-       i += static_cast<std::size_t>(block.thread_count()))
-    pieces->ready[i] = 0;
-  if (!block.is_leader()) return;
-  pieces->tickets = 0;
-  pieces->leavers = 0;
+  if (before + 1 == static_cast<std::uint64_t>(block.count()))
+    clear_pieces(pieces, count, block.thread(), block.thread_count());
 }
 
 }  // namespace iridium

@@ -41,36 +41,17 @@ void launch(const GatherProduct& call) {
       });
 }
 
-template <class T>
-void launch(const GatherProduct& call) {
-  if (call.product.layout == MatmulLayout::nk)
-    launch<T, MatmulLayout::nk>(call);
-  else
-    launch<T, MatmulLayout::kn>(call);
-}
-
-template <class T>
-void add_kernels(KernelList& list) {
-  list.push_back(product_entry<Kernel<T, MatmulLayout::kn>>());
-  list.push_back(product_entry<Kernel<T, MatmulLayout::nk>>());
-}
-
 }  // namespace
 
 void launch_tiled_gather_product(const GatherProduct& call) {
-  if (call.product.type == MatmulType::fp16)
-    launch<fp16>(call);
-  else if (call.product.type == MatmulType::bf16)
-    launch<bf16>(call);
-  else
-    launch<float>(call);
+  with_tiled_form(call.product.type, call.product.layout,
+                  [&]<class T, MatmulLayout layout> { launch<T, layout>(call); });
 }
 
 KernelList tiled_gather_product_kernels() {
   KernelList list;
-  add_kernels<fp16>(list);
-  add_kernels<bf16>(list);
-  add_kernels<float>(list);
+  for_each_tiled_form(
+      [&]<class T, MatmulLayout layout> { list.push_back(product_entry<Kernel<T, layout>>()); });
   return list;
 }
 

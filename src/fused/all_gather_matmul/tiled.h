@@ -70,7 +70,7 @@ struct TiledGatherProduct {
   }
 
   IR_DEVICE bool await_piece(ABlock block, std::size_t row, std::size_t k) const {
-    const std::size_t piece = pieces.index({row / pieces.piece_rows, k / pieces.piece_depth});
+    const std::size_t piece = pieces.index_of(row, k);
     return wait(block, lane, &lane.pieces()->ready[piece], 1, Compare::equal, -1, order::acquire,
                 scope::device);
   }

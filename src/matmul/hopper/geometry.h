@@ -37,7 +37,7 @@ struct Geometry {
   static constexpr int accumulators = group_columns / 2;  ///< of a thread, for 64 rows
   static constexpr int threads = 128 * (groups + 1);      ///< the first warpgroup loads
   static constexpr int stage_bytes = (tile.rows() + tile.columns) * row_bytes;
-  /// On their way to D: of each warpgroup two panels, or 64 × 64 sums. Where blocks have parts of
+  /// In flight to D: of each warpgroup two panels, or 64 × 64 sums. Where blocks have parts of
   /// K, sums lie where stages were.
   static constexpr int staging_bytes = tile.k_parts > 1 ? 0 : groups * 2 * panel_bytes;
   static constexpr int control_bytes = 512;

@@ -37,30 +37,12 @@ int band_of(const Problem& problem) {
   return static_cast<int>(parts_of(rows, bands));
 }
 
-inline bool begins_in_vectors(const void* data, std::size_t pitch, MatmulType type) {
-  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pitch * size_of(type) % 16 == 0;
-}
-
-inline DataType tensor_type(MatmulType type) {
-  switch (type) {
-    case MatmulType::fp16:
-      return DataType::fp16;
-    case MatmulType::bf16:
-      return DataType::bf16;
-    case MatmulType::fp32:
-      return DataType::fp32;
-    case MatmulType::e4m3:
-      break;
-  }
-  return DataType::uint8;
-}
-
 template <class T, class D, TileShape tile, bool b_along_k>
 Product<T, D> make_product(const Problem& problem) {
   const detail::StreamImpl& stream = detail::Access::stream(problem.stream);
   const auto map = [&](MatmulType type, const void* data, std::size_t rows, std::size_t columns,
                        std::size_t pitch, int box_rows) {
-    return stream.make_tensor_map({tensor_type(type), data, rows, columns, pitch, box_rows});
+    return stream.make_tensor_map({data_type(type), data, rows, columns, pitch, box_rows});
   };
   const std::size_t b_rows = b_along_k ? problem.columns : problem.depth;
   const std::size_t b_columns = b_along_k ? problem.depth : problem.columns;
@@ -75,8 +57,8 @@ Product<T, D> make_product(const Problem& problem) {
                problem.b_pitch,
                static_cast<int>(b_rows),
                static_cast<int>(b_columns)};
-  product.loads_boxes = begins_in_vectors(problem.a, problem.a_pitch, problem.type) &&
-                        begins_in_vectors(problem.b, problem.b_pitch, problem.type);
+  product.loads_boxes = rows_begin_in_vectors(problem.a, problem.a_pitch, problem.type) &&
+                        rows_begin_in_vectors(problem.b, problem.b_pitch, problem.type);
   if (product.loads_boxes) {
     product.a.map =
         map(problem.type, problem.a, problem.rows, problem.depth, problem.a_pitch, tile.rows());
@@ -84,7 +66,7 @@ Product<T, D> make_product(const Problem& problem) {
                         b_along_k ? tile.columns / tile.cluster : k_block<T>);
   }
   product.d = {static_cast<D*>(problem.d), problem.rows, problem.d_columns(), problem.d_pitch};
-  product.stores_boxes = begins_in_vectors(problem.d, problem.d_pitch, problem.result) &&
+  product.stores_boxes = rows_begin_in_vectors(problem.d, problem.d_pitch, problem.result) &&
                          HalfNumber<D> && tile.k_parts == 1 && problem.epilogue.is_identity;
   if (product.stores_boxes)
     product.d_map =

@@ -91,21 +91,26 @@ TEST_F(CublasTest, MultipliesRowByRowInEitherLayoutAndEveryType) {
   EXPECT_EQ(fake_->compute, CUBLAS_COMPUTE_32F);
 }
 
+/// One element times itself, in place.
+LibraryProduct square_of(float* value, bool tf32) {
+  return {.type = DataType::fp32,
+          .tf32 = tf32,
+          .b_along_k = false,
+          .d = value,
+          .a = value,
+          .b = value,
+          .rows = 1,
+          .columns = 1,
+          .depth = 1,
+          .d_pitch = 1,
+          .a_pitch = 1,
+          .b_pitch = 1};
+}
+
 TEST_F(CublasTest, UsesTf32OnlyWhereItIsAllowed) {
   const auto loan = pool_.lend(stream(1));
   float value = 2;
-  loan->multiply({.type = DataType::fp32,
-                  .tf32 = true,
-                  .b_along_k = false,
-                  .d = &value,
-                  .a = &value,
-                  .b = &value,
-                  .rows = 1,
-                  .columns = 1,
-                  .depth = 1,
-                  .d_pitch = 1,
-                  .a_pitch = 1,
-                  .b_pitch = 1});
+  loan->multiply(square_of(&value, true));
   EXPECT_EQ(fake_->compute, CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
@@ -149,20 +154,8 @@ TEST_F(CublasTest, SaysWhatItDoesNotTake) {
   const auto loan = pool_.lend(stream(1));
   fake_->answer = CUBLAS_STATUS_NOT_SUPPORTED;
   float value = 2;
-  const Error error = test::expect_error(Errc::system, [&] {
-    loan->multiply({.type = DataType::fp32,
-                    .tf32 = false,
-                    .b_along_k = false,
-                    .d = &value,
-                    .a = &value,
-                    .b = &value,
-                    .rows = 1,
-                    .columns = 1,
-                    .depth = 1,
-                    .d_pitch = 1,
-                    .a_pitch = 1,
-                    .b_pitch = 1});
-  });
+  const Error error =
+      test::expect_error(Errc::system, [&] { loan->multiply(square_of(&value, false)); });
   EXPECT_NE(std::string(error.what()).find("cannot multiply: fake: not supported"),
             std::string::npos)
       << error.what();
