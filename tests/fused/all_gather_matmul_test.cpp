@@ -24,6 +24,7 @@ std::vector<GatherCase> cases(int members) {
       for (const AllGatherMatmulAlgorithm algorithm : {automatic, unfused, staged})
         for (const auto& [rows, columns, depth] : {std::array<std::size_t, 3>{1, 1, 1},
                                                    {1, 40, 8},
+                                                   {3, 0, 9},
                                                    {13, 64, 40},
                                                    {35, 70, 65},
                                                    {33, 1, 130},

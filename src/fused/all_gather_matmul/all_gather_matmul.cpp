@@ -199,7 +199,8 @@ void detail::all_gather_matmul(StreamRef& stream, const Team& team, const AllGat
                                 .piece_depth = options.piece_depth};
   // Members' shards are there, and may be written again when all members are done with them.
   device_barrier(stream, team);
-  if (multiply == MatmulAlgorithm::tiled)
+  // Tensor copies have no matrices without columns; this member gathers all the same.
+  if (multiply == MatmulAlgorithm::tiled || product.columns == 0)
     launch_tiled_gather_product(staged);
   else
     launch_hopper_gather_product(staged, multiply);
